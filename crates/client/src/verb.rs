@@ -20,6 +20,7 @@ use crate::call::Declined;
 use crate::call::handover::{self, Call};
 use crate::plain;
 use crate::run::launch;
+use crate::server::against::interpreter_cure;
 use crate::server::economy;
 use crate::server::facts::Facts;
 use crate::server::key;
@@ -153,20 +154,19 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
 
 /// Returns the next step for a user whose command runs plainly: `usual`, unless its name or this process's state
 /// forbids a worker.
-fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
+fn hint(target: Option<&Target>, usual: &str) -> String {
     if let Some(target) = target.filter(|target| !target.has_interpreter()) {
-        if target.is_named_by_script() {
-            "its interpreter is not there: install the command again, or mend its first line"
-        } else {
-            "its interpreter is not there: check the path"
-        }
-    } else if target.is_some_and(|target| !target.names_a_program()) {
+        let cure = interpreter_cure(target.is_named_by_script());
+        return format!("its interpreter is not there: {cure}");
+    }
+    let words = if target.is_some_and(|target| !target.names_a_program()) {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
     } else if process_state::session().is_some_and(is_orphaned_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
     } else {
         usual
-    }
+    };
+    words.to_owned()
 }
 
 fn not_warm(target: Option<&Target>) -> ! {

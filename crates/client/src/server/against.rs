@@ -55,11 +55,7 @@ impl Against {
             } => format!(
                 "there is no interpreter {}: {}",
                 String::from_utf8_lossy(path),
-                if *is_named_by_script {
-                    "install the command again, or mend its first line"
-                } else {
-                    "check the path"
-                }
+                interpreter_cure(*is_named_by_script)
             ),
             Self::Environment => "its environment is larger than a mebibyte, and its imports ask for the size".into(),
             Self::Directory => "the working directory cannot be read: name the script by its absolute path".into(),
@@ -80,5 +76,14 @@ impl Against {
                     .into()
             }
         }
+    }
+}
+
+/// Returns what to do where an interpreter is missing that the first line of a script names, or someone else.
+pub(crate) fn interpreter_cure(is_named_by_script: bool) -> &'static str {
+    if is_named_by_script {
+        "install the command again, or mend its first line"
+    } else {
+        "check the path"
     }
 }

@@ -7,6 +7,7 @@ findings out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from unsnarl.trace import lock_lines
@@ -36,7 +37,8 @@ def findings(process: Process) -> list[Finding]:
             continue
         # A library's thread without work may wait for a lock of its own.
         if not process.is_library(line) and PACKAGES not in line.file and _may_acquire(process, node):
-            stuck.append(_Stuck(number, line, length_ns, bool(_held(process, node)), _wanted(process, node)))
+            wants, holds = (_names(process, node, read) for read in (lock_lines.acquired, lock_lines.held))
+            stuck.append(_Stuck(number, line, length_ns, bool(holds), wants))
     return [_finding(process, stuck)] if stuck else []
 
 
@@ -55,16 +57,10 @@ def _may_acquire(process: Process, node: int) -> bool:
     return lock_lines.acquires(innermost.file, innermost.line) is not False
 
 
-def _wanted(process: Process, node: int) -> frozenset[str]:
-    """Return the names of what the lines of a stack acquire."""
+def _names(process: Process, node: int, of_line: Callable[[str, int], frozenset[str]]) -> frozenset[str]:
+    """Return the names that the program's own lines of a stack give, as ``lock_lines.acquired`` reads them."""
     lines = (line for line in process.own_stack(node) if not process.is_library(line))
-    return frozenset[str]().union(*(lock_lines.acquired(line.file, line.line) for line in lines))
-
-
-def _held(process: Process, node: int) -> frozenset[str]:
-    """Return the names of what a thread at a stack holds, as far as its lines show it."""
-    lines = (line for line in process.own_stack(node) if not process.is_library(line))
-    return frozenset[str]().union(*(lock_lines.held(line.file, line.line) for line in lines))
+    return frozenset[str]().union(*(of_line(line.file, line.line) for line in lines))
 
 
 def _at_work(process: Process, stuck: list[_Stuck]) -> str:
@@ -73,7 +69,8 @@ def _at_work(process: Process, stuck: list[_Stuck]) -> str:
     for number, thread in enumerate(process.threads):
         begin, length_ns, state, node = thread.stretches[-1] if thread.stretches else (0, 0, LOCK, 0)
         is_last = begin + length_ns >= process.length_ns - END_NS
-        if not thread.has_ended and is_last and state != LOCK and not wanted.isdisjoint(_held(process, node)):
+        is_at_work = not thread.has_ended and is_last and state != LOCK
+        if is_at_work and not wanted.isdisjoint(_names(process, node, lock_lines.held)):
             return f"`{process.label(number)}` was still at work at {process.line_of(node)}"
     return ""
 

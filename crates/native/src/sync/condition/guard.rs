@@ -139,14 +139,18 @@ impl Guard {
 /// there raises an exception, which takes longer than the rest of a `notify`.
 fn is_standard_lock(lock: &Bound<'_, PyAny>) -> bool {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    KIND.import(lock.py(), "_thread", "LockType")
-        .is_ok_and(|kind| lock.get_type().is(kind))
+    is_of_kind(lock, &KIND, "LockType")
 }
 
 /// Whether this is `threading.RLock()`, whose methods are called without an object for each bound one.
 fn is_standard_rlock(lock: &Bound<'_, PyAny>) -> bool {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    KIND.import(lock.py(), "_thread", "RLock")
+    is_of_kind(lock, &KIND, "RLock")
+}
+
+/// Whether this is of a type of `_thread` itself, and of no class derived from it.
+fn is_of_kind(lock: &Bound<'_, PyAny>, kind: &PyOnceLock<Py<PyType>>, name: &str) -> bool {
+    kind.import(lock.py(), "_thread", name)
         .is_ok_and(|kind| lock.get_type().is(kind))
 }
 
