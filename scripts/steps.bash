@@ -1,6 +1,7 @@
 # Runs named steps one after another, one more in the background, and prints a summary. To be sourced.
 #
 #   step NAME SECONDS COMMAND...       runs COMMAND under a time limit, with a header and its duration
+#   step_by_turn HALF TURN NAME SECONDS COMMAND...  the same, if TURN is even for half 0, odd for half 1, or empty
 #   alongside NAME SECONDS COMMAND...  starts COMMAND in the background, next to the steps that follow; one at a time
 #   join_alongside                     waits for the background command, prints its output, and counts it as a step
 #   end_alongside                      ends the background command; for a trap
@@ -31,6 +32,16 @@ step() {
   count_tests "$log"
   note_step "$name" "$status" $((SECONDS - begin)) "$limit_s" "$log"
   rm -f "$log"
+}
+
+step_by_turn() {
+  local half=$1 turn=$2
+  shift 2
+  if [[ -z $turn ]] || ((turn % 2 == half)); then
+    step "$@"
+  else
+    not_run "$1" "another part's turn; \`bash .ci/run --all\` runs every part"
+  fi
 }
 
 # Prints the limit in seconds, or the time left until the deadline if that is shorter.
