@@ -258,7 +258,18 @@ def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
     starved = replace(run, threads=[mostly_idle, run.threads[1]])
     assert [finding.kind for finding in findings_gil.findings(starved)] == ["no-processor"]
     assert [finding.kind for finding in findings_gil.convoys(replace(starved, long_holds=[]))] == ["convoy"]
-    assert [finding.kind for finding in findings_gil.convoys(run)] == ["convoy"]
+
+
+def test_a_cpu_bound_holder_without_a_processor_costs_its_waiter_the_switch_interval() -> None:
+    """As far as it had a processor meanwhile; a scheduler would have asked it to drop the GIL that much sooner."""
+    holds = [long_hold(40, number) | {"starved_ns": 20 * MS} for number in range(50)]
+    behind = pair(200) | {"median_ns": 27 * MS, "total_ns": 5_400 * MS, "longest_ns": 40 * MS}
+    run = long_run([behind], waiting_ns=5_400 * MS, long_holds=holds, records_from_ns=0)
+    with_processor_ns = run.threads[0].running_ns - 1_000 * MS
+    [found] = findings_gil.convoys(run)
+    assert found.figures["total_ns"] == 200 * 5 * MS * with_processor_ns // run.threads[0].running_ns
+    [starved] = [replace(hold, starved_ns=run.threads[0].running_ns) for hold in run.long_holds[:1]]
+    assert findings_gil.convoys(replace(run, long_holds=[starved])) == []
 
 
 def test_the_waits_behind_a_long_call_are_taken_off_once() -> None:

@@ -143,14 +143,18 @@ def _with_processor(process: Process, pair: Pair, calls: list[LongHold]) -> Pair
     """Return the waits of a pair without those for a holder that had no processor, which a scheduler cannot end.
 
     On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
-    than the holder ran. Of a CPU-bound holder all waits count: its waiter pays for a slice each time, however long.
-    The pair is already without those behind long C calls.
+    than the holder ran. A CPU-bound holder drops the GIL when it is asked to and has a processor, so the waiter pays
+    for the switch interval before the request, as far as the holder had a processor in it. The pair is already without
+    those behind long C calls.
     """
     holder = process.threads[pair.holder]
     lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
-    if not lacked or is_cpu_bound(process, holder):
+    if not lacked:
         return pair
-    ran_ns = holder.running_ns - sum(hold.starved_ns for hold in lacked)
+    ran_ns = max(holder.running_ns - sum(hold.starved_ns for hold in lacked), 0)
+    if is_cpu_bound(process, holder):
+        for_slices_ns = pair.count * process.interval_ns * ran_ns // max(holder.running_ns, 1)
+        return replace(pair, total_ns=min(pair.total_ns, for_slices_ns))
     total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked if hold not in calls)
     return replace(pair, total_ns=max(min(total_ns, ran_ns), 0))
 
