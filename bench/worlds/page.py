@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from bench.markdown import table, write
 from bench.worlds.plan import IDLE_WAITERS_CPU, STOCK
+from bench.worlds.reasons import REASONS, number_of
 from bench.worlds.verdict import BOUND, LOSS, Judged, judge
 from bench.worlds.world import WORLDS
 
@@ -106,12 +107,18 @@ HEAD = (
 
 
 def losses_section(every: list[Row]) -> str:
-    """Return all losses, the worst first."""
-    found = sorted((row for row in every if row.judged.verdict == LOSS), key=lambda row: row.judged.ratio.median)
+    """Return all losses: those without a known reason first, then the worst first; and the reasons of the others."""
+    found = [(number_of(row.case) or 0, row) for row in every if row.judged.verdict == LOSS]
     if not found:
         return "## Losses\n\nNone.\n"
-    lines = [[f"{TITLES[row.world]}: {(cells := detail(row))[0]}", *cells[1:]] for row in found]
-    return f"## Losses\n\n{table(HEAD, lines)}"
+    found.sort(key=lambda loss: (loss[0] > 0, loss[1].judged.ratio.median))
+    places = {number: place for place, number in enumerate(sorted({n for n, _ in found if n}), start=1)}
+    lines = [
+        [f"{TITLES[row.world]}: {(cells := detail(row))[0]}", str(places.get(number, "**none known**")), *cells[1:]]
+        for number, row in found
+    ]
+    reasons = "".join(f"\n{place}. {REASONS[number - 1].text}" for number, place in places.items())
+    return f"## Losses\n\n{table((HEAD[0], 'reason', *HEAD[1:]), lines)}" + (f"{reasons}\n" if reasons else "")
 
 
 def failures_section(results: dict[str, dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.worlds import page, plan, runner
+from bench.worlds import page, plan, reasons, runner
 from bench.worlds.verdict import GAIN, LOSS, NOISE, SAME, TOO_FEW, judge
 from bench.worlds.world import Unavailable, World, inhabited
 
@@ -61,6 +61,26 @@ def test_the_page_shows_losses_first_and_runs_without_a_result_last() -> None:
     assert losses < text.index("idle machine: a case, run") < rest
     assert "0.50 (" in text[losses:rest]
     assert text.rstrip().endswith("- idle machine: a case, run: exit status 1: no")
+
+
+def test_a_loss_without_a_known_reason_comes_before_those_with_one() -> None:
+    cases = {}
+    for name, rate in [("main computes, 4 threads saturate", 10.0), ("a case", 50.0)]:
+        case = plan.Case(name, ("some.py",), (plan.STOCK, plan.AGAIN, plan.RUN))
+        cases[name] = result(case, {plan.STOCK: STEADY, plan.AGAIN: STEADY, plan.RUN: [rate] * 5})
+    losses, _, rest = page.page({"idle": {"cases": cases}}).partition("## Idle machine")
+    rows = [line.split(" | ")[:2] for line in losses.splitlines() if line.startswith("| idle machine: ")]
+    assert rows == [
+        ["| idle machine: a case, run", "**none known**"],
+        ["| idle machine: main computes, 4 threads saturate, run", "1"],
+    ]
+    assert f"\n1. {reasons.REASONS[0].text}\n" in losses
+    assert rest
+
+
+def test_every_reason_is_one_of_a_case_that_is_measured() -> None:
+    numbers = {reasons.number_of(case.name) for case in plan.cases()}
+    assert numbers == {None, *range(1, len(reasons.REASONS) + 1)}
 
 
 def test_a_page_names_every_computer_of_its_results() -> None:

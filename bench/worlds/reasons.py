@@ -1,0 +1,44 @@
+"""The reasons of losses that are known and kept: what a program pays for, and what its user gets or can do.
+
+A reason names the cases it holds for. A loss of any other case has none, and is a defect. Pure.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from typing import NamedTuple
+
+
+class Reason(NamedTuple):
+    """Why a case may lose."""
+
+    cases: tuple[str, ...]
+    """Patterns of names of cases."""
+    text: str
+
+
+REASONS = (
+    Reason(
+        ("main computes, * threads saturate",),
+        "The other threads always want the GIL, and are served first: the main thread computes for the least share "
+        "that CPU-bound threads keep, a fifth unless `--batch-share` or `install(batch_share=…)` sets another one. "
+        "With the stock interpreter it is the others that hardly run.",
+    ),
+    Reason(
+        ("main computes, * threads mostly wait",),
+        "A thread that wakes gets the GIL then, and not at the end of the main thread's slice, so each wake-up takes "
+        "two switches that the main thread pays for; the stock interpreter serves several threads in a row.",
+    ),
+    Reason(
+        ("start: *",),
+        "The scheduler is installed once in a process, when its first thread starts, and the launcher reads its own "
+        "files. A program that runs for seconds does not notice it, a command of some milliseconds does: do not start "
+        "such ones with `unsnarl run`.",
+    ),
+)
+
+
+def number_of(case: str) -> int | None:
+    """Return the number of the reason why a case may lose, from 1 on; None if no reason is known."""
+    places = (place for place, reason in enumerate(REASONS, start=1) if any(fnmatch(case, one) for one in reason.cases))
+    return next(places, None)
