@@ -80,11 +80,22 @@ def futex_cell(row: Row) -> str:
     return " → ".join(NONE if (count := counts.get(name)) is None else f"{count:.3g}" for name in (STOCK, row.variant))
 
 
+def others_part(row: Row) -> str:
+    """Return how often the other threads of the case ran, as a multiple of stock's; empty where it was not counted."""
+    stock, mine = (values(row.result, variant, "others_per_s").values() for variant in (STOCK, row.variant))
+    if not stock or not mine:
+        return ""
+    ratio = statistics.median(mine) / statistics.median(stock)
+    return (
+        f"; the other threads {ratio:.1f} × as often" if ratio < 10 else f"; the other threads {ratio:,.0f} × as often"
+    )
+
+
 def detail(row: Row) -> list[str]:
     """Return the cells of a row of the tables."""
     again = row.judged.again
     return [
-        f"{row.case}, {row.variant}",
+        f"{row.case}, {row.variant}{others_part(row)}",
         UNITS[row.result["case"]["judged"]],
         ratio_cell(row),
         f"{again.median:.2f} ({again.low:.2f} to {again.high:.2f})",

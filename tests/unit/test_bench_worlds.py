@@ -63,6 +63,16 @@ def test_the_page_shows_losses_first_and_runs_without_a_result_last() -> None:
     assert text.rstrip().endswith("- idle machine: a case, run: exit status 1: no")
 
 
+def test_the_page_says_how_often_the_other_threads_ran() -> None:
+    case = plan.Case("a case", ("some.py",), (plan.STOCK, plan.AGAIN, plan.RUN))
+    one = result(case, {plan.STOCK: STEADY, plan.AGAIN: STEADY, plan.RUN: STEADY})
+    assert "other threads" not in page.page({"idle": {"cases": {"a case": one}}})
+    for others_per_s, words in [(3_000.0, "5.0 × as often"), (900_000.0, "1,500 × as often")]:
+        for run in one["runs"]:
+            run["figures"]["others_per_s"] = others_per_s if run["variant"] == plan.RUN else 600.0
+        assert f"| a case, run; the other threads {words} |" in page.page({"idle": {"cases": {"a case": one}}})
+
+
 def test_a_loss_without_a_known_reason_comes_before_those_with_one() -> None:
     cases = {}
     for name, rate in [("main computes, 4 threads saturate", 10.0), ("a case", 50.0)]:

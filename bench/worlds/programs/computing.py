@@ -75,34 +75,39 @@ def round_of_main() -> None:
         total += number * number
 
 
-def main_computes(others: int, *, saturating: bool) -> tuple[int, float]:
-    """Return rounds and seconds of a main thread that computes next to I/O threads."""
+def main_computes(others: int, *, saturating: bool) -> tuple[int, float, float]:
+    """Return rounds and seconds of a main thread that computes next to I/O threads; and their calls per second."""
+    counts = [0] * others
 
-    def sleep() -> None:
+    def sleep(number: int) -> None:
         while True:
             time.sleep(0.001)
+            counts[number] += 1
 
-    def read() -> None:
+    def read(number: int) -> None:
         reading, writing = os.pipe()
         while True:
             os.write(writing, b"x")
             os.read(reading, 1)
+            counts[number] += 1
 
-    for _ in range(others):
-        threading.Thread(target=read if saturating else sleep, daemon=True).start()
+    for number in range(others):
+        threading.Thread(target=read if saturating else sleep, args=(number,), daemon=True).start()
     rounds = 1500
 
     def work() -> None:
         for _ in range(rounds):
             round_of_main()
 
-    return rounds, timed(work)
+    before = sum(counts)
+    elapsed_s = timed(work)
+    return rounds, elapsed_s, (sum(counts) - before) / elapsed_s
 
 
 if __name__ == "__main__":
     if sys.argv[1].startswith("main"):
-        rounds, elapsed_s = main_computes(int(sys.argv[2]), saturating=sys.argv[1] == "main-saturating")
+        rounds, elapsed_s, others_per_s = main_computes(int(sys.argv[2]), saturating=sys.argv[1] == "main-saturating")
+        report(rounds, elapsed_s, others_per_s=others_per_s)
     else:
-        rounds, elapsed_s = threads_compute(sys.argv[1])
-    report(rounds, elapsed_s)
+        report(*threads_compute(sys.argv[1]))
     os._exit(0)  # the daemon threads never end
