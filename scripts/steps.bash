@@ -3,7 +3,8 @@
 #   step NAME SECONDS COMMAND...       runs COMMAND under a time limit, with a header and its duration
 #   step_by_turn HALF TURN NAME SECONDS COMMAND...  the same, if TURN is even for half 0, odd for half 1, or empty
 #   alongside NAME SECONDS COMMAND...  starts COMMAND in the background, next to the steps that follow; one at a time
-#   join_alongside                     waits for the background command, prints its output, and counts it as a step
+#   join_alongside                     waits for the background command, prints its output, and counts it as a step;
+#                                      the summary repeats that of its own steps
 #   end_alongside                      ends the background command; for a trap
 #   not_run NAME REASON                notes that a step is left out, and why
 #   deadline SECONDS                   ends every step so many seconds after the start at the latest
@@ -66,13 +67,14 @@ alongside() {
 }
 
 join_alongside() {
-  local status=0
+  local status=0 line
   wait "$alongside_pid" || status=$?
   pkill -TERM -s "$alongside_pid" || true # processes that a time limit has left behind
   printf '\n=== %s\n' "$alongside_name"
   cat "$alongside_log"
   count_tests "$alongside_log"
   note_step "$alongside_name" "$status" $((SECONDS - alongside_begin)) "$alongside_limit_s" "$alongside_log"
+  while read -r line; do steps_summary+=("        $line"); done < <(last_summary "$alongside_log")
   rm -f "$alongside_log"
   alongside_pid=
 }
@@ -96,6 +98,12 @@ note_step() {
   steps_summary+=("$outcome")
   printf -- '--- %s\n' "$outcome"
   while read -r outcome; do steps_summary+=("        $outcome"); done < <(sed -n 's/^ *flaky: /flaky: /p' "$log" | sort -u)
+}
+
+# Prints the lines of the last summary that a step printed about its own steps.
+last_summary() {
+  awk '/^=== summary/ { lines = ""; is_in = 1; next } is_in && /^[0-9]+ passed, [0-9]+ failed$/ { is_in = 0 }
+    is_in && !/flaky:/ { lines = lines $0 "\n" } END { printf "%s", lines }' "$1"
 }
 
 not_run() {

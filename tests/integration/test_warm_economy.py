@@ -107,7 +107,7 @@ def test_why_says_how_many_values_split_the_servers_of_a_command(rig: "Rig") -> 
     rows = rig.verb("why", script).stdout.decode().splitlines()
     [row] = [row for row in rows if " values in " in row]
     assert row.startswith("  JOB had 3 values in 6 calls that ran plainly, about 2 calls each: ")
-    assert row.endswith("`export UNSNARL_WARM_IGNORE=JOB`")
+    assert row.endswith("add it to the names in UNSNARL_WARM_IGNORE")
     assert "secret" not in calls(rig)
 
 

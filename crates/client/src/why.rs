@@ -12,7 +12,7 @@
 //! | `served` | a worker would take the call now |
 //! | `frozen` | nothing is learned, since `UNSNARL_WARM_FROZEN` is set |
 //! | `calls COUNT MORE` | no server waits: so many calls ran plainly, and so many more pay for one, or `never` |
-//! | `varied NAME VALUES CALLS …` | these parts of keys (`key::parts`) had so many values in so many plain calls |
+//! | `varied NAME VALUES CALLS …` | these parts of keys (`server/parts.rs`) had so many values in so many plain calls |
 //!
 //! Must never start a server, nor run the command.
 

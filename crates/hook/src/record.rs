@@ -245,6 +245,9 @@ fn taken() {
             own.is_held.set(true);
             own.taken_at.set(now);
             own.just_dropped_at.set(0);
+            if own.processor.is_stale() {
+                own.processor.at_take(switches);
+            }
         } else {
             take(own, now);
         }

@@ -11,7 +11,7 @@ import re
 import shlex
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show, show_fields, show_wrapped
@@ -247,20 +247,21 @@ def _why_this(call: str, words: list[str]) -> int:
         rows = [f"  {note}\n" for note in facts.notes if note.startswith("runs plainly")]
         return show_wrapped(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
     state = "served" if "served" in found else "silent" if "silent" in found else ""
-    varied = _varied(found.get("varied", ""))
+    varied = _varied(found.get("varied", ""), facts.variables)
     return show_wrapped(_explain(said, facts) + varied + f"  {unpaid or _STATES[state]}\n")
 
 
-def _varied(counted: str) -> str:
+def _varied(counted: str, read: Collection[str]) -> str:
     """Return what had several values in the calls that ran plainly, and what to do about it.
 
-    ``counted`` holds three words for each part of their keys: its name, its number of values, that of calls.
+    ``counted`` holds three words for each part of their keys: its name, its number of values, that of calls. Of the
+    variables, imports read those in ``read``, and the interpreter the others, so these cannot be ignored.
     """
     words = counted.split()
     rows: list[str] = []
     for name, values, calls in zip(words[::3], words[1::3], words[2::3], strict=True):
         each = round(int(calls) / int(values))
-        what, cure = _PARTS.get(name, (name, _VARIABLE_CURE.format(name)))
+        what, cure = _PARTS.get(name, (name, _SAME + (_OR_IGNORE if name in read else "")))
         often = f"{each} call{'' if each == 1 else 's'} each"
         rows.append(f"  {what} had {values} values in {calls} calls that ran plainly, about {often}: {cure}\n")
     return "".join(rows)
@@ -291,13 +292,15 @@ def _unknown(words: list[str]) -> CommandError:
     return CommandError(f"nothing is known about {' '.join(words)!r}", hint, 1)
 
 
-_VARIABLE_CURE = "keep it the same from call to call, or, if imports only copy it, `export UNSNARL_WARM_IGNORE={}`"
+_SAME = "keep it the same from call to call"
+_OR_IGNORE = ", or, if imports only copy it, add it to the names in UNSNARL_WARM_IGNORE"
 _PARTS = {
     "@directory": ("the working directory", "its imports read it, so call from one directory where you can"),
     "@streams": ("the kind of the standard streams", "call it with the same streams as terminals, pipes or files"),
-    "@size": ("the size of the terminal", "set COLUMNS and LINES, or keep the window's size"),
+    "@size": ("the size of the terminal", "its imports ask for it, so keep the window's size"),
+    "@umask": ("the file mode mask", "its imports read it, so keep it the same from call to call"),
 }
-"""Parts of a key that are no variables (``parts`` in crates/client/src/server/key.rs), and what to do about each."""
+"""Parts of a key that are no variables (crates/client/src/server/parts.rs), and what to do about each."""
 _STATES = {
     "served": "a server waits for this call",
     "silent": "its server did not answer in time just now: is it stopped, or the machine very busy?",

@@ -1,14 +1,15 @@
 //! Counts the calls of a command that ran plainly, by key, and the values of what their keys are made of.
 //!
-//! `COMMAND.calls` is text:
+//! `COMMAND.calls` is text, which its user alone may read:
 //!
 //! | line | meaning |
 //! |---|---|
 //! | `unsnarl-calls 2 COUNT` | all calls |
 //! | `parts NAME…` | what keys are made of, at most [`MOST_PARTS`] |
-//! | `KEY COUNT DIGEST…` | one of the last [`MOST_KEYS`] keys, with a digest for each part that was known at its last call; `-` stands for none |
+//! | `KEY COUNT DIGEST…` | one of the last [`MOST_KEYS`] keys, with a digest for each part; `-` stands for a variable that is not set, `.` for what was no part then |
 //!
-//! A key is a hash, and a digest has so few bits that many values have the same one: the file tells no value.
+//! The first version had no line of parts and no digests; its counts are taken over. A key is a hash, and a digest has
+//! so few bits that no value can be made of it; who guesses a value can see that the guess is likely.
 //!
 //! Invariant: in doubt a count is too low, never too high: calls that collide, or a file that is not understood, delay a
 //! server, and cost nothing.
@@ -26,8 +27,12 @@ const LONGEST_NAME: usize = 64;
 const DIGITS: usize = 6;
 /// Largest size, in bytes.
 const LIMIT: usize = 1 << 15;
-/// Stands for a part that a key does not have.
-const NONE: &str = "-";
+/// Stands for a variable that is not set.
+const UNSET: &str = "-";
+/// Stands for what was no part of a key.
+const NO_PART: &str = ".";
+/// Hexadecimal digits of a key's hash.
+const KEY_DIGITS: usize = 32;
 
 /// A part of keys: the name of a variable, or what else `unsnarl warm why` names; and a digest of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl Part {
         let is_word = !name.is_empty() && name.len() <= LONGEST_NAME && name.iter().all(u8::is_ascii_graphic);
         is_word.then(|| Self {
             name: String::from_utf8_lossy(name).into_owned(),
-            digest: value.map_or_else(|| NONE.to_owned(), digest),
+            digest: value.map_or_else(|| UNSET.to_owned(), digest),
         })
     }
 }
@@ -72,7 +77,7 @@ pub(crate) struct Calls {
 struct Key {
     id: String,
     count: u64,
-    /// By the places of the names; those that are missing at the end were not known yet.
+    /// By the places of the names; those that are missing at the end were no parts yet.
     digests: Vec<String>,
 }
 
@@ -86,21 +91,23 @@ impl Calls {
 
     fn parse(text: &[u8]) -> Option<Self> {
         let mut lines = core::str::from_utf8(text).ok()?.lines();
-        let all = lines.next()?.strip_prefix("unsnarl-calls 2 ")?.parse().ok()?;
-        let names = words(lines.next()?.strip_prefix("parts")?);
-        let keys = lines.map(|line| {
-            let mut words = line.split(' ').map(str::to_owned);
-            Some(Key {
-                id: words.next()?,
-                count: words.next()?.parse().ok()?,
-                digests: words.collect(),
-            })
-        });
-        Some(Self {
-            all,
-            names,
-            keys: keys.collect::<Option<_>>()?,
-        })
+        let (version, all) = lines.next()?.strip_prefix("unsnarl-calls ")?.split_once(' ')?;
+        let mut calls = Self {
+            all: all.parse().ok()?,
+            ..Self::default()
+        };
+        match version {
+            "1" => {}
+            "2" => calls.names = words(lines.next()?.strip_prefix("parts")?),
+            _ => return None,
+        }
+        // A reader may find the end of an older, longer text: what is no row is left out.
+        for key in lines.filter_map(Key::parse).take(MOST_KEYS) {
+            if key.digests.len() <= calls.names.len() && calls.keys.iter().all(|known| known.id != key.id) {
+                calls.keys.push(key);
+            }
+        }
+        Some(calls)
     }
 
     /// All calls, of whatever key.
@@ -114,24 +121,18 @@ impl Calls {
         found.map_or(0, |known| known.count)
     }
 
-    /// Returns the parts that had several values, those with the most values first.
+    /// Returns the parts of the last call's key that had several values, those with the most values first.
     pub(crate) fn varied(&self) -> Vec<Varied<'_>> {
-        let mut varied: Vec<Varied<'_>> = self
-            .names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| self.of_part(at, name))
-            .collect();
+        let is_part = |place: usize| self.keys.first().is_some_and(|last| last.digest(place).is_some());
+        let parts = self.names.iter().enumerate().filter(|(place, _)| is_part(*place));
+        let mut varied: Vec<Varied<'_>> = parts.map(|(place, name)| self.of_part(place, name)).collect();
         varied.retain(|part| part.values > 1);
         varied.sort_by_key(|part| core::cmp::Reverse(part.values));
         varied
     }
 
     fn of_part<'a>(&'a self, place: usize, name: &'a str) -> Varied<'a> {
-        let known = self
-            .keys
-            .iter()
-            .filter_map(|key| Some((key.digests.get(place)?, key.count)));
+        let known = self.keys.iter().filter_map(|key| Some((key.digest(place)?, key.count)));
         let (mut digests, counts): (Vec<_>, Vec<_>) = known.unzip();
         digests.sort_unstable();
         digests.dedup();
@@ -142,11 +143,13 @@ impl Calls {
         }
     }
 
-    /// Counts a call; returns how many had this key.
+    /// Counts a call; returns how many had this key. Of too many parts, the first ones count.
     pub(crate) fn add(&mut self, key: &str, parts: &[Part]) -> u64 {
         let at = self.keys.iter().position(|known| known.id == key);
         let before = at.map_or(0, |at| self.keys.remove(at).count);
         self.all = self.all.saturating_add(1);
+        self.keys.truncate(MOST_KEYS - 1);
+        self.forget_names();
         for part in parts {
             if !self.names.contains(&part.name) && self.names.len() < MOST_PARTS {
                 self.names.push(part.name.clone());
@@ -154,7 +157,7 @@ impl Calls {
         }
         let digest = |name: &String| {
             let found = parts.iter().find(|part| part.name == *name);
-            found.map_or_else(|| NONE.to_owned(), |part| part.digest.clone())
+            found.map_or_else(|| NO_PART.to_owned(), |part| part.digest.clone())
         };
         let counted = Key {
             id: key.into(),
@@ -162,8 +165,19 @@ impl Calls {
             digests: self.names.iter().map(digest).collect(),
         };
         self.keys.insert(0, counted);
-        self.keys.truncate(MOST_KEYS);
         self.keys[0].count
+    }
+
+    /// Removes the names that are parts of no counted key any more.
+    fn forget_names(&mut self) {
+        for place in (0..self.names.len()).rev() {
+            if self.keys.iter().all(|key| key.digest(place).is_none()) {
+                self.names.remove(place);
+                for key in self.keys.iter_mut().filter(|key| place < key.digests.len()) {
+                    key.digests.remove(place);
+                }
+            }
+        }
     }
 
     fn text(&self) -> Bytes {
@@ -204,6 +218,27 @@ impl Calls {
     }
 }
 
+impl Key {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let id = words.next().filter(|id| is_hash(id, KEY_DIGITS))?.to_owned();
+        let count = words.next()?.parse().ok()?;
+        let digests: Vec<String> = words.map(str::to_owned).collect();
+        let is_digest = |word: &String| [UNSET, NO_PART].contains(&word.as_str()) || is_hash(word, DIGITS);
+        digests.iter().all(is_digest).then_some(Self { id, count, digests })
+    }
+
+    /// The digest of a part; `None` if it was no part of this key.
+    fn digest(&self, place: usize) -> Option<&str> {
+        let digest = self.digests.get(place)?.as_str();
+        (digest != NO_PART).then_some(digest)
+    }
+}
+
+fn is_hash(word: &str, digits: usize) -> bool {
+    word.len() == digits && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split(' ')
         .filter(|word| !word.is_empty())
@@ -220,16 +255,21 @@ mod tests {
         Part::new(name.as_bytes(), Some(value.as_bytes())).expect("a word")
     }
 
+    fn id(number: usize) -> String {
+        format!("{number:032}")
+    }
+
     #[test]
     fn calls_are_counted_by_key() {
         let mut calls = Calls::default();
         let parts = [part("A", "1")];
-        assert_eq!(
-            (calls.add("a", &parts), calls.add("b", &[]), calls.add("a", &parts)),
-            (1, 1, 2)
-        );
-        assert_eq!(calls.all(), 3);
-        assert_eq!((calls.of_key("a"), calls.of_key("c")), (2, 0));
+        let counts = [
+            calls.add(&id(1), &parts),
+            calls.add(&id(2), &[]),
+            calls.add(&id(1), &parts),
+        ];
+        assert_eq!((counts, calls.all()), ([1, 1, 2], 3));
+        assert_eq!((calls.of_key(&id(1)), calls.of_key(&id(3))), (2, 0));
         assert_eq!(Calls::parse(&calls.text()), Some(calls));
         assert_eq!(Calls::parse(&Calls::default().text()), Some(Calls::default()));
     }
@@ -237,29 +277,59 @@ mod tests {
     #[test]
     fn a_key_that_is_long_gone_is_forgotten_and_the_file_keeps_below_its_limit() {
         let mut calls = Calls::default();
-        calls.add("first", &[]);
-        for number in 0..MOST_KEYS {
+        calls.add(&id(0), &[]);
+        for number in 1..=MOST_KEYS {
             let name = |part: usize| format!("{part:0width$}", width = LONGEST_NAME);
             let parts: Vec<Part> = (0..2 * MOST_PARTS)
                 .map(|at| part(&name(at), &number.to_string()))
                 .collect();
-            calls.add(&format!("{number:032}"), &parts);
+            calls.add(&id(number), &parts);
         }
-        assert_eq!(calls.add("first", &[]), 1);
+        assert_eq!(calls.add(&id(0), &[]), 1);
         assert!(calls.text().len() < LIMIT);
+        assert_eq!(Calls::parse(&calls.text()), Some(calls));
     }
 
     #[test]
-    fn values_are_counted_by_part_from_when_it_is_known() {
+    fn values_are_counted_by_part_from_when_it_is_one() {
         let unset = Part::new(b"UNSET", None).expect("a word");
         let mut calls = Calls::default();
-        calls.add("before", &[part("SAME", "1")]);
-        for (key, value) in [("a", "1"), ("b", "2"), ("c", "3"), ("a", "1")] {
-            calls.add(key, &[part("VARIES", value), unset.clone(), part("SAME", "1")]);
+        calls.add(&id(0), &[part("SAME", "1")]);
+        for (key, value) in [(1, "1"), (2, "2"), (3, "3"), (1, "1")] {
+            calls.add(&id(key), &[part("VARIES", value), unset.clone(), part("SAME", "1")]);
         }
-        calls.add("d", &[part("SAME", "1"), part("VARIES", "3"), part("UNSET", "1")]);
+        calls.add(&id(4), &[part("SAME", "1"), part("VARIES", "3"), part("UNSET", "1")]);
         let expected = [("VARIES", 3), ("UNSET", 2)].map(|(name, values)| Varied { name, values, calls: 5 });
         assert_eq!(calls.varied(), expected);
+    }
+
+    #[test]
+    fn what_is_no_part_any_more_splits_nothing() {
+        let mut calls = Calls::default();
+        calls.add(&id(1), &[part("GONE", "1"), part("STAYS", "1")]);
+        calls.add(&id(2), &[part("GONE", "2"), part("STAYS", "1")]);
+        assert_eq!(calls.varied().len(), 1);
+        for number in 3..3 + MOST_KEYS {
+            calls.add(&id(number), &[part("STAYS", "1")]);
+            assert_eq!(calls.varied(), []);
+        }
+        calls.add(&id(1), &[part("STAYS", "1"), part("LATE", "1")]);
+        assert_eq!(calls.names, ["STAYS", "LATE"]);
+        assert_eq!(Calls::parse(&calls.text()), Some(calls));
+    }
+
+    #[test]
+    fn a_text_of_the_first_version_and_the_end_of_a_longer_one_are_understood() {
+        let first = format!("unsnarl-calls 1 9\n{} 5\n", id(1));
+        let calls = Calls::parse(first.as_bytes()).expect("the first version");
+        assert_eq!((calls.all(), calls.of_key(&id(1))), (9, 5));
+        let second = format!(
+            "unsnarl-calls 2 9\nparts A\n{0} 5 -\nffaa11 123456\n{0} 7 -\n{1} 1 - -\n",
+            id(1),
+            id(2)
+        );
+        let calls = Calls::parse(second.as_bytes()).expect("the second version");
+        assert_eq!((calls.of_key(&id(1)), calls.keys.len()), (5, 1));
     }
 
     #[test]

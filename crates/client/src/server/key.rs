@@ -1,13 +1,12 @@
 //! The key of a server: the text of everything that makes two calls interchangeable.
 //!
 //! The hash of the key names the socket. The worker compares the whole text, so a collision only costs a plain run.
-//! The key contains values of the environment, so it is never written to a file.
+//! The key contains values of the environment, so it is never written to a file (`parts` are, as digests).
 //!
 //! Invariant: if two keys are equal, everything that the command's imports have read has the same value, as far as
 //! the learning run observed it.
 
 use crate::server::against::Against;
-use crate::server::calls::Part;
 use crate::server::facts::Facts;
 use crate::server::process_state::{self, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
@@ -181,30 +180,6 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
     Some(key)
 }
 
-/// Returns what of a key may differ between calls of one command: variables, and what imports ask the system for.
-pub(crate) fn parts(facts: &Facts, tty: &str, environ: &[Bytes]) -> Vec<Part> {
-    let (streams, size) = tty.split_once(':').unwrap_or((tty, ""));
-    let directory = readlink(b"/proc/self/cwd").unwrap_or_default();
-    let asked: [(bool, &[u8], &[u8]); 3] = [
-        (facts.asks_cwd, b"@directory", &directory),
-        (facts.asks_tty, b"@streams", streams.as_bytes()),
-        (facts.asks_size, b"@size", size.as_bytes()),
-    ];
-    let asked = asked.iter().filter(|(is_asked, ..)| *is_asked);
-    let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
-    let variables = relevant(environ, facts, ignored, has_user_site(facts, environ));
-    let unset = facts.variables.iter().filter(|name| variable(environ, name).is_none());
-    asked
-        .filter_map(|(_, name, value)| Part::new(name, Some(value)))
-        .chain(
-            variables
-                .iter()
-                .filter_map(|(name, value)| Part::new(name, Some(value))),
-        )
-        .chain(unset.filter_map(|name| Part::new(name, None)))
-        .collect()
-}
-
 /// Whether the user's own packages exist: then the home directory decides which modules are found.
 fn has_user_site(facts: &Facts, environ: &[Bytes]) -> bool {
     let (Some(path), Some(home)) = (&facts.user_site, variable(environ, b"HOME")) else {
@@ -236,7 +211,7 @@ fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8], is_home: bo
     parts
 }
 
-fn name_of(entry: &[u8]) -> &[u8] {
+pub(super) fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|b| *b == b'=').next().unwrap_or(entry)
 }
 
@@ -250,7 +225,7 @@ fn walked<'a>(environ: &'a [Bytes], facts: &'a Facts) -> impl Iterator<Item = &'
 
 /// Whether a list of names, separated by spaces, has this one. The user names in UNSNARL_WARM_IGNORE variables that
 /// are only kept.
-fn is_listed(name: &[u8], names: &[u8]) -> bool {
+pub(super) fn is_listed(name: &[u8], names: &[u8]) -> bool {
     names.split(|b| *b == b' ').any(|n| n == name)
 }
 
@@ -272,7 +247,7 @@ fn is_normal(path: &[u8]) -> bool {
     })
 }
 
-fn is_relevant(name: &[u8], facts: &Facts) -> bool {
+pub(super) fn is_relevant(name: &[u8], facts: &Facts) -> bool {
     if OF_STARTS.iter().any(|n| n.as_bytes() == name) {
         return false;
     }

@@ -10,6 +10,7 @@ pub(crate) mod calls;
 pub(crate) mod economy;
 pub(crate) mod facts;
 pub(crate) mod key;
+pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod process_state;
 pub(crate) mod runtime_directory;

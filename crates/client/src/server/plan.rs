@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::economy::{self, Share};
 use super::facts::Facts;
 use super::key;
+use super::parts;
 use super::process_state::{self, Session};
 use super::runtime_directory::RuntimeDirectory;
 use super::start::Start;
@@ -114,7 +115,7 @@ impl Plan {
     pub(crate) fn pays(&self, environ: &[Bytes]) -> bool {
         let file = |suffix| self.directory.file(&self.command_id, suffix);
         let facts = Facts::read(&file(".rec")).unwrap_or_default();
-        let parts = key::parts(&facts, &self.tty, environ);
+        let parts = parts::of_call(&facts, &self.tty, environ);
         let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id, &parts);
         economy::pays(&account, share(environ))
     }

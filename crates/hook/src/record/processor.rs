@@ -10,8 +10,8 @@
 use crate::clock;
 use std::cell::Cell;
 
-/// From so much time since the last reading on, it is read anew where a hold begins: [`ProcessorTime::starved`] takes
-/// all of that time for the hold's own. A reading in so much time costs less than a ten-thousandth of it.
+/// From so much time since the last reading on, all is read anew where a hold begins: [`ProcessorTime::starved`] takes
+/// all of that time for the hold's own. Two system calls in so much time cost less than a thousandth of it.
 const STALE_NS: u64 = 5_000_000;
 
 /// The last reading of a thread's processor time, in nanoseconds.
@@ -65,12 +65,20 @@ impl ProcessorTime {
         held.saturating_sub(self.since_reading())
     }
 
-    /// A hold begins; `switches` reads the kernel's counts, which is worth its time only after a long hold.
+    /// Whether the last reading says too little about a hold that begins now.
+    pub(super) fn is_stale(&self) -> bool {
+        self.since.get() >= STALE_NS
+    }
+
+    /// A hold begins; `switches` reads the kernel's counts, which is worth its time only after a long hold, and where
+    /// the time is read anew.
     pub(super) fn at_take(&self, switches: impl FnOnce() -> (u64, u64)) {
-        if self.since.get() >= STALE_NS {
+        let is_stale = self.is_stale();
+        if is_stale {
             self.restart();
         }
-        if self.was_wanted.take() {
+        let was_wanted = self.was_wanted.take();
+        if was_wanted || is_stale {
             let (blocked, preempted) = switches();
             self.blocked.set(Some(blocked));
             self.preempted.set(preempted);
@@ -124,5 +132,17 @@ mod tests {
         time.spend(COMPUTED_NS);
         time.at_take(|| (0, 0));
         assert!(time.starved(COMPUTED_NS, (0, 1)) > 0);
+    }
+
+    #[test]
+    fn a_thread_that_blocked_or_was_not_preempted_lacked_nothing() {
+        for end in [(3, 7), (4, 8)] {
+            let time = ProcessorTime::new();
+            time.at_take(|| (3, 7));
+            assert_eq!(time.starved(COMPUTED_NS, end), 0);
+        }
+        let time = ProcessorTime::new();
+        time.at_take(|| (3, 7));
+        assert!(time.starved(COMPUTED_NS, (3, 8)) > 0);
     }
 }

@@ -47,6 +47,9 @@ SHORT_NS = 1_000_000
 
 MOST_LONG_HOLDS = 10
 
+LISTED_HOLDS = 100
+"""The most long holds that a summary lists (``MAX_LONG_HOLDS`` in crates/trace/src/summary.rs)."""
+
 GROUP = 8
 """From so many threads with long holds at one line on, they lack processors."""
 
@@ -144,19 +147,21 @@ def _with_processor(process: Process, pair: Pair, calls: list[LongHold]) -> Pair
 
     On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
     than the holder ran. A CPU-bound holder drops the GIL when it is asked to and has a processor, so the waiter pays
-    for the switch interval before the request, as far as the holder had a processor in it. The pair is already without
-    those behind long C calls.
+    for the switch interval before the request, as far as the holder had a processor in it; that is the bound where
+    holds are too many to be listed. The pair is already without those behind long C calls.
     """
     holder = process.threads[pair.holder]
     lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
     if not lacked:
         return pair
-    ran_ns = max(holder.running_ns - sum(hold.starved_ns for hold in lacked), 0)
-    if is_cpu_bound(process, holder):
-        for_slices_ns = pair.count * process.interval_ns * ran_ns // max(holder.running_ns, 1)
-        return replace(pair, total_ns=min(pair.total_ns, for_slices_ns))
+    running_ns = min(holder.running_ns, process.seen_life_ns(holder))
+    ran_ns = max(running_ns - sum(hold.starved_ns for hold in lacked), 0)
     total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked if hold not in calls)
-    return replace(pair, total_ns=max(min(total_ns, ran_ns), 0))
+    if not is_cpu_bound(process, holder):
+        total_ns = min(total_ns, ran_ns)
+    elif len(process.long_holds) >= LISTED_HOLDS:
+        total_ns = min(total_ns, pair.count * process.interval_ns * ran_ns // max(running_ns, 1))
+    return replace(pair, total_ns=max(total_ns, 0))
 
 
 def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:

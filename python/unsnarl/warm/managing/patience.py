@@ -38,7 +38,7 @@ CALLS = 3
 LONGEST_S, STEP_S = 20, 0.1
 # Share, in percent, if the user sets none (`SHARE_PERCENT` in the client).
 SHARE_PERCENT = 10
-HEAD = "unsnarl-calls 2 "
+HEAD = "unsnarl-calls "
 
 
 def is_over(calls: int, used_ms: float | None, plain_ms: int, share_percent: int) -> bool:
@@ -104,6 +104,6 @@ def _calls(stem: str) -> int:
     """Return how many calls of a command ran plainly (crates/client/src/server/calls.rs)."""
     try:
         with open(stem + ".calls", encoding="utf-8", errors="replace") as file:
-            return int(file.readline().removeprefix(HEAD))
+            return int(file.readline().removeprefix(HEAD).partition(" ")[2])
     except (OSError, ValueError):
         return 0
