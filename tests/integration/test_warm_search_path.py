@@ -73,5 +73,35 @@ def test_a_server_that_finds_another_module_than_was_learned_refuses(rig: Rig) -
     facts.write_text(text.replace(f"origin\t{origin}\tmod\n", "origin\t/elsewhere/mod.py\tmod\n"))
     assert rig.warm(script).stdout == b"1 False\n"
     rig.verb("start", "--", script)
-    assert f"mod was /elsewhere/mod.py when it was learned, its server has found {origin}" in rig.log()
+    reason = f"mod was /elsewhere/mod.py when it was learned, its server has found {origin}"
+    assert reason in rig.log()
+    assert reason in " ".join(rig.verb("why", script).stdout.decode().split())
     assert rig.warm(script).stdout == b"1 False\n"
+
+
+VEILED = """\
+import sys, types
+class Veil(types.ModuleType):
+    def __init__(self, module):
+        super().__init__(module.__name__)
+        self.__dict__["_module"] = module
+    def __getattr__(self, name):
+        self.__dict__[name] = value = getattr(self._module, name)
+        return value
+VALUE = 1
+sys.modules[__name__] = Veil(sys.modules[__name__])
+"""
+"""As ``cryptography.utils.deprecated`` does: what the module has is in its place only once it is asked for."""
+
+
+def test_a_module_that_shows_its_file_only_when_asked_is_the_same(rig: Rig) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(VEILED)
+    script = rig.script("who", "import sys\nfrom mod import VALUE\n" + SHOW)
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 True\n"
+    rig.verb("stop")
+    (facts,) = rig.house.glob("*.facts")
+    # As it is learned where something has asked for the file in the learning run alone.
+    facts.write_text(f"{facts.read_text().rstrip()}\norigin\t{rig.directory / 'bin' / 'mod.py'}\tmod\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 True\n"

@@ -244,11 +244,21 @@ def _why_this(call: str, words: list[str]) -> int:
     if facts.refusals:
         return show_wrapped(_explain(said, facts))
     if "refused" in found:
-        rows = [f"  {note}\n" for note in facts.notes if note.startswith("runs plainly")]
+        refusals = _refusals(os.path.join(runtime_directory.path(), found["key"]))
+        rows = [f"  {why}\n" for why in refusals or facts.notes if refusals or why.startswith("runs plainly")]
         return show_wrapped(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
     state = "served" if "served" in found else "silent" if "silent" in found else ""
     varied = _varied(found.get("varied", ""), facts.variables)
     return show_wrapped(_explain(said, facts) + varied + f"  {unpaid or _STATES[state]}\n")
+
+
+def _refusals(stem: str) -> list[str]:
+    """Return why there can be no server of a key; nothing if that was not kept. ``stem`` is the path of its files."""
+    try:
+        with open(f"{stem}.why", encoding="utf-8", errors="backslashreplace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
 
 
 def _varied(counted: str, read: Collection[str]) -> str:

@@ -29,8 +29,13 @@ def of_all(names: Iterable[str]) -> dict[str, str]:
 
 
 def moved(learned: dict[str, str]) -> str:
-    """Return in words which loaded module is another one than was learned, or nothing."""
+    """Return in words which loaded module is another one than was learned, or nothing.
+
+    A module that has put an object of a class of its own in its place may show its file only once that is asked for.
+    """
     for name, origin in learned.items():
-        if name in sys.modules and (found := of(name)) != origin:
+        if name not in sys.modules or (found := of(name)) == origin:
+            continue
+        if found or type(sys.modules[name]) is type(sys):
             return f"{name} was {origin} when it was learned, its server has found {found or 'a module without a file'}"
     return ""
