@@ -11,7 +11,7 @@ def snapshot():
     with lock:
         return copy.deepcopy(tree)
 def work():
-    for _ in range(6):
+    for _ in range(24):  # long enough for some samples also where copying is fast
         snapshot()
 threads = [threading.Thread(target=work, name=f"worker-{number}") for number in range(4)]
 for thread in threads:
