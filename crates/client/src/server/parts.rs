@@ -11,21 +11,20 @@ use crate::syscall::{Bytes, readlink, umask, variable};
 /// and variables of which the value counts. The terminal's session and limits of the process are left out.
 pub(crate) fn of_call(facts: &Facts, tty: &str, environ: &[Bytes]) -> Vec<Part> {
     let (streams, size) = tty.split_once(':').unwrap_or((tty, ""));
-    let (directory, umask) = (readlink(b"/proc/self/cwd").unwrap_or_default(), umask());
-    let asked: [(bool, &[u8], &[u8]); 4] = [
-        (facts.asks_cwd, b"@directory", &directory),
-        (facts.asks_tty, b"@streams", streams.as_bytes()),
-        (facts.asks_size && !size.is_empty(), b"@size", size.as_bytes()),
-        (facts.asks_umask, b"@umask", &umask.to_ne_bytes()),
+    let of_system = [
+        (facts.asks_cwd).then(|| Part::new(b"@directory", Some(&readlink(b"/proc/self/cwd").unwrap_or_default()))),
+        (facts.asks_tty).then(|| Part::new(b"@streams", Some(streams.as_bytes()))),
+        (facts.asks_size && !size.is_empty()).then(|| Part::new(b"@size", Some(size.as_bytes()))),
+        (facts.asks_umask).then(|| Part::new(b"@umask", Some(&umask().to_ne_bytes()))),
     ];
     let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
     let counts = |name: &[u8]| !is_listed(name, ignored);
     let read = facts.variables.iter().filter(|name| counts(name));
     let others = environ.iter().map(|entry| (name_of(entry), entry));
-    asked
-        .iter()
-        .filter(|(is_asked, ..)| *is_asked)
-        .filter_map(|(_, name, value)| Part::new(name, Some(value)))
+    of_system
+        .into_iter()
+        .flatten()
+        .flatten()
         .chain(read.filter_map(|name| Part::new(name, variable(environ, name))))
         .chain(
             others

@@ -28,6 +28,7 @@ pub(crate) struct Plan {
     pub(crate) key: Bytes,
     pub(crate) key_id: String,
     pub(crate) session: Session,
+    facts: Facts,
     tty: String,
 }
 
@@ -57,7 +58,7 @@ impl Plan {
             directory,
             session,
             command_id,
-            &facts,
+            facts,
             process_state::terminals(),
         )
         .ok_or(Against::State)
@@ -69,7 +70,7 @@ impl Plan {
         let session = process_state::session()?;
         let command_id = key::command_id(target, environ)?;
         let facts = Facts::read(&directory.file(&command_id, ".rec"))?;
-        Self::keyed(target, environ, directory, session, command_id, &facts, tty)
+        Self::keyed(target, environ, directory, session, command_id, facts, tty)
     }
 
     fn keyed(
@@ -78,10 +79,10 @@ impl Plan {
         directory: RuntimeDirectory,
         session: Session,
         command_id: String,
-        facts: &Facts,
+        facts: Facts,
         tty: String,
     ) -> Option<Self> {
-        let key = key::build(target, facts, session, &tty, environ)?;
+        let key = key::build(target, &facts, session, &tty, environ)?;
         let key_id = key::hash(&key);
         Some(Self {
             directory,
@@ -89,6 +90,7 @@ impl Plan {
             key,
             key_id,
             session,
+            facts,
             tty,
         })
     }
@@ -114,8 +116,7 @@ impl Plan {
     /// Counts this call, which runs plainly; returns whether a server for calls like it may be paid by now.
     pub(crate) fn pays(&self, environ: &[Bytes]) -> bool {
         let file = |suffix| self.directory.file(&self.command_id, suffix);
-        let facts = Facts::read(&file(".rec")).unwrap_or_default();
-        let parts = parts::of_call(&facts, &self.tty, environ);
+        let parts = parts::of_call(&self.facts, &self.tty, environ);
         let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id, &parts);
         economy::pays(&account, share(environ))
     }
