@@ -67,14 +67,10 @@ class Rig:
         """Run the same command without the client."""
         return self._run(list(words), options)
 
-    def _why(self, words: tuple[str, ...]) -> str:
-        """Return what unsnarl says of a command that could not be started."""
-        return self._run([UNSNARL, "warm", "why", *words], {}).stdout.decode()
-
     def start(self, *words: str, **options: object) -> None:
         """Start the server of a command, and wait for it."""
         outcome = self._run([UNSNARL, "warm", "start", "--", *words], options)
-        assert outcome.returncode == 0, outcome.stderr.decode() + self.log() + self._why(words)
+        assert outcome.returncode == 0, outcome.stderr.decode() + self.log() + self.verb("why", *words).stdout.decode()
 
     def verb(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
         """Run a verb of ``unsnarl warm``."""

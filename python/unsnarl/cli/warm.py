@@ -245,7 +245,8 @@ def _why_this(call: str, words: list[str]) -> int:
         return show_wrapped(_explain(said, facts))
     if "refused" in found:
         refusals = _refusals(os.path.join(runtime_directory.path(), found["key"]))
-        rows = [f"  {why}\n" for why in refusals or facts.notes if refusals or why.startswith("runs plainly")]
+        notes = [note for note in facts.notes if note.startswith("runs plainly")]
+        rows = [f"  {why}\n" for why in refusals or notes]
         return show_wrapped(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
     state = "served" if "served" in found else "silent" if "silent" in found else ""
     varied = _varied(found.get("varied", ""), facts.variables)
@@ -308,7 +309,7 @@ _PARTS = {
     "@directory": ("the working directory", "its imports read it, so call from one directory where you can"),
     "@streams": ("the kind of the standard streams", "call it with the same streams as terminals, pipes or files"),
     "@size": ("the size of the terminal", "its imports ask for it, so keep the window's size"),
-    "@umask": ("the file mode mask", "its imports read it, so keep it the same from call to call"),
+    "@umask": ("the file mode mask", f"its imports read it, so {_SAME}"),
 }
 """Parts of a key that are no variables (crates/client/src/server/parts.rs), and what to do about each."""
 _STATES = {

@@ -317,14 +317,16 @@ def client_text(facts: Facts) -> str:
 
 
 def rule_out(stem: str, facts: Facts, why: str) -> None:
-    """Make the calls of one key run plainly for a time, or until a file changes; ``stem`` is the key's.
-
-    ``unsnarl warm why`` reads the reason from the key's ``.why`` file.
-    """
+    """Make the calls of one key run plainly for a time, or until a file changes; ``stem`` is the key's."""
     refused = Facts()
     refused.refusals, refused.expires = [why], int(time.time()) + LOOK_AGAIN_S
     refused.files, refused.directories = facts.files, facts.directories
-    write(f"{stem}.why", why)
+    refuse(stem, refused)
+
+
+def refuse(stem: str, refused: Facts) -> None:
+    """Make the calls of one key run plainly while these facts hold; ``unsnarl warm why`` reads the reasons."""
+    write(f"{stem}.why", "\n".join(refused.refusals))
     write(f"{stem}.rec", client_text(refused))
 
 

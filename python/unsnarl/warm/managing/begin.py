@@ -191,8 +191,7 @@ def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
     # The command may have been learned again meanwhile.
     latest = facts_of.load(start.stem + ".facts") or facts
     if found.refusals:
-        facts_of.write(f"{start.runtime_directory}/{start.key_id}.why", "\n".join(found.refusals))
-        facts_of.write(f"{start.runtime_directory}/{start.key_id}.rec", facts_of.client_text(found))
+        facts_of.refuse(f"{start.runtime_directory}/{start.key_id}", found)
         latest.notes += [
             note for why in found.refusals if (note := f"runs plainly with some settings: {why}") not in latest.notes
         ]
