@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bench.markdown import table, write
 from bench.worlds.plan import IDLE_WAITERS_CPU, STOCK
-from bench.worlds.reasons import REASONS, number_of
+from bench.worlds.reasons import REASONS, reason_of
 from bench.worlds.verdict import BOUND, LOSS, Judged, judge
 from bench.worlds.world import WORLDS
 
@@ -86,9 +86,8 @@ def others_part(row: Row) -> str:
     if not stock or not mine:
         return ""
     ratio = statistics.median(mine) / statistics.median(stock)
-    return (
-        f"; the other threads {ratio:.1f} × as often" if ratio < 10 else f"; the other threads {ratio:,.0f} × as often"
-    )
+    digits = 1 if ratio < 10 else 0
+    return f"; the other threads {ratio:,.{digits}f} × as often"
 
 
 def detail(row: Row) -> list[str]:
@@ -119,16 +118,20 @@ HEAD = (
 
 def losses_section(every: list[Row]) -> str:
     """Return all losses: those without a known reason first, then the worst first; and the reasons of the others."""
-    found = [(number_of(row.case) or 0, row) for row in every if row.judged.verdict == LOSS]
+    found = [(reason_of(row.case), row) for row in every if row.judged.verdict == LOSS]
     if not found:
         return "## Losses\n\nNone.\n"
-    found.sort(key=lambda loss: (loss[0] > 0, loss[1].judged.ratio.median))
-    places = {number: place for place, number in enumerate(sorted({n for n, _ in found if n}), start=1)}
+    found.sort(key=lambda loss: (loss[0] is not None, loss[1].judged.ratio.median))
+    known = [reason for reason in REASONS if any(reason is one for one, _ in found)]
     lines = [
-        [f"{TITLES[row.world]}: {(cells := detail(row))[0]}", str(places.get(number, "**none known**")), *cells[1:]]
-        for number, row in found
+        [
+            f"{TITLES[row.world]}: {(cells := detail(row))[0]}",
+            str(known.index(reason) + 1) if reason else "**none known**",
+            *cells[1:],
+        ]
+        for reason, row in found
     ]
-    reasons = "".join(f"\n{place}. {REASONS[number - 1].text}" for number, place in places.items())
+    reasons = "".join(f"\n{place}. {reason.text}" for place, reason in enumerate(known, start=1))
     return f"## Losses\n\n{table((HEAD[0], 'reason', *HEAD[1:]), lines)}" + (f"{reasons}\n" if reasons else "")
 
 

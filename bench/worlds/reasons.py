@@ -39,7 +39,6 @@ REASONS = (
 )
 
 
-def number_of(case: str) -> int | None:
-    """Return the number of the reason why a case may lose, from 1 on; None if no reason is known."""
-    places = (place for place, reason in enumerate(REASONS, start=1) if any(fnmatch(case, one) for one in reason.cases))
-    return next(places, None)
+def reason_of(case: str) -> Reason | None:
+    """Return the reason why a case may lose; None if no reason is known."""
+    return next((reason for reason in REASONS if any(fnmatch(case, pattern) for pattern in reason.cases)), None)
