@@ -258,6 +258,7 @@ def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
     starved = replace(run, threads=[mostly_idle, run.threads[1]])
     assert [finding.kind for finding in findings_gil.findings(starved)] == ["no-processor"]
     assert [finding.kind for finding in findings_gil.convoys(replace(starved, long_holds=[]))] == ["convoy"]
+    assert findings_gil.convoys(run) == []
 
 
 @pytest.mark.parametrize(("seen_ns", "total_ns"), [(LENGTH, 800 * MS), (4_000 * MS, 500 * MS)])
