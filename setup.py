@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from setuptools import Command, setup
+from setuptools import Command, Distribution, setup
 from setuptools.command.build import build
 from setuptools_rust import RustBin
 
@@ -26,8 +26,8 @@ GET_RUST = "install it with rustup (https://rustup.rs); distributions often have
 GET_CRATES = "connect to the network, or install a wheel, which needs none"
 GET_LINKER = "install it: `apt-get install gcc libc6-dev`, `dnf install gcc glibc-devel`, or `apk add gcc musl-dev`"
 
-CPYTHON_ONLY = ("PyInterpreterState_Get", "PyInterpreterState_Main", "PyIter_Send", "PyCode_Type")
-"""What the extension calls and PyO3 does not have for PyPy; docs/design/platforms.md."""
+IS_NATIVE = sys.implementation.name != "pypy"
+"""Whether the extension and the native command are built: PyPy gets the primitives in pure Python."""
 
 STATIC = ["--config", "build.rustflags=['-Ctarget-feature=+crt-static']"]
 """What cargo takes to link the executable statically; cargo adds the flags to those of pyproject.toml."""
@@ -62,11 +62,10 @@ def rust_lack() -> str | None:
 
 
 def interpreter_lack() -> str | None:
-    """Say what another implementation of Python lacks: the extension uses what only CPython has."""
-    if sys.implementation.name == "cpython":
+    """Say that this is neither CPython, for which the extension is, nor PyPy, on which the primitives were tried."""
+    if sys.implementation.name in ("cpython", "pypy"):
         return None
-    name = platform.python_implementation()
-    return f"unsnarl runs on CPython, and this is {name}, which lacks {', '.join(CPYTHON_ONLY)}"
+    return f"unsnarl runs on CPython and PyPy, and this is {platform.python_implementation()}"
 
 
 def has_link_file(name: str) -> bool:
@@ -117,7 +116,9 @@ class CheckTools(Command):
         """Exit with one line, or link the executable statically where the C library can be."""
         if sys.platform != "linux":
             raise SystemExit(f"error: unsnarl runs on Linux, and this is {sys.platform}")
-        lack = interpreter_lack() or rust_lack() or linker_lack() or crates_lack()
+        lack = interpreter_lack()
+        if lack is None and IS_NATIVE:
+            lack = rust_lack() or linker_lack() or crates_lack()
         if lack is not None:
             raise SystemExit(f"error: {lack}")
         if has_link_file("libc.a"):
@@ -190,6 +191,32 @@ class BuildPth(Command):
         return {}
 
 
-Build.sub_commands = [("check_tools", None), *build.sub_commands, ("build_pth", None)]
+class PureDistribution(Distribution):
+    """What is installed on PyPy: no extension, and a command in Python. docs/design/platforms.md has the reasons."""
 
-setup(cmdclass={"build": Build, "build_pth": BuildPth, "check_tools": CheckTools})
+    def finalize_options(self) -> None:
+        """Drop the extensions that pyproject.toml names."""
+        super().finalize_options()
+        self.rust_extensions: list[object] = []
+
+    def parse_config_files(self, *arguments: Any, **options: Any) -> None:
+        """Read the settings, of which the command in Python is none: elsewhere it is native."""
+        super().parse_config_files(*arguments, **options)
+        self.entry_points = {"console_scripts": ["unsnarl = unsnarl.cli:main"]}
+
+    def has_ext_modules(self) -> bool:
+        """Return that there is none."""
+        return False
+
+
+Build.sub_commands = [("check_tools", None), *build.sub_commands]
+if IS_NATIVE:
+    Build.sub_commands.append(("build_pth", None))
+
+commands = {"build": Build, "build_pth": BuildPth, "check_tools": CheckTools}
+if IS_NATIVE:
+    setup(cmdclass=commands)
+else:
+    # Not py3-none-any: pip keeps the wheels that it builds, and would install this one on CPython too.
+    tag = f"pp{sys.version_info[0]}{sys.version_info[1]}"
+    setup(cmdclass=commands, distclass=PureDistribution, options={"bdist_wheel": {"python_tag": tag}})

@@ -27,10 +27,18 @@ _replaced: "list[tuple[Any, str, Any]]" = []
 
 
 def patch() -> None:
-    """Replace the classes named in `NAMES`; does nothing the second time, or with ``UNSNARL=off``."""
-    from unsnarl import process_patching as processes
-    from unsnarl import run_settings
+    """Replace the classes named in `NAMES`; does nothing the second time, or with ``UNSNARL=off``.
 
+    Raises:
+        UnsupportedInterpreter: this is not CPython.
+    """
+    from unsnarl import interpreter, run_settings
+    from unsnarl import process_patching as processes
+
+    if not interpreter.is_cpython():
+        from unsnarl.errors import UnsupportedInterpreter
+
+        raise UnsupportedInterpreter(f"this is {interpreter.description()}: {interpreter.NO_PATCH}", interpreter.HINT)
     if _hooks or run_settings.is_switched_off():
         return
     processes.patch()

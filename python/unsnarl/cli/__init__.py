@@ -67,6 +67,8 @@ def _dispatch(arguments: list[str]) -> int:
         raise CommandError("no verb given", "see `unsnarl --help`; `unsnarl run app.py` runs a program")
     verb, *rest = arguments
     if verb in VERBS:
+        if sys.implementation.name != "cpython":
+            _refuse(verb)
         module = __import__(f"unsnarl.cli.{verb}", fromlist=["main"])
         return int(module.main(rest))
     if verb in ("-h", "--help"):
@@ -76,6 +78,13 @@ def _dispatch(arguments: list[str]) -> int:
 
         return show(f"unsnarl {__version__}\n")
     raise CommandError(f"no such verb: {verb!r}", _verb_hint(verb))
+
+
+def _refuse(verb: str) -> None:
+    from unsnarl import interpreter
+
+    what = f"this is {interpreter.description()}: {interpreter.REASONS[verb]}"
+    raise CommandError(what, interpreter.HINT, 1)
 
 
 def _verb_lines() -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from unsnarl._native import Operation
 from unsnarl.sync.backends import running
 
 T = TypeVar("T")
@@ -68,10 +67,11 @@ def _shield() -> AbstractContextManager[Any]:
 async def _take(lock: Any) -> BaseException | None:
     """Acquire the lock; return the exception that was raised during the wait."""
     operation = lock.async_acquire()
-    if isinstance(operation, Operation):
+    if hasattr(operation, "_persist"):  # a native one
         operation._persist()
         await operation
-        return operation._interruption()
+        interruption: BaseException | None = operation._interruption()
+        return interruption
     return await _take_stubbornly(lock, operation)
 
 

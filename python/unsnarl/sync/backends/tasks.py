@@ -25,7 +25,7 @@ def is_over(address: int) -> bool:
     task = _find(address)
     if task is None:
         return gc.get_freeze_count() <= frozen.AT_FIRST
-    return _will_not_run(task)
+    return will_not_run(task)
 
 
 def describe_task(address: int) -> str | None:
@@ -37,9 +37,9 @@ def describe_task(address: int) -> str | None:
     if current is None:
         return None
     if id(current) == address:
-        return _name(current)
+        return name_of(current)
     task = _find(address)
-    return None if task is None or _will_not_run(task) else _name(task)
+    return None if task is None or will_not_run(task) else name_of(task)
 
 
 def _find(address: int) -> Any:
@@ -50,7 +50,8 @@ def _find(address: int) -> Any:
     return None
 
 
-def _will_not_run(task: Any) -> bool:
+def will_not_run(task: Any) -> bool:
+    """Return whether a task has ended, or its loop has."""
     if hasattr(task, "get_loop"):
         return bool(task.done() or task.get_loop().is_closed() or _is_being_closed(task))
     frame = getattr(task.coro, "cr_frame", getattr(task.coro, "gi_frame", task))
@@ -66,6 +67,7 @@ def _is_being_closed(task: Any) -> bool:
     return bool(runs) and asyncio.current_task(task.get_loop()) is not task
 
 
-def _name(task: Any) -> str:
+def name_of(task: Any) -> str:
+    """Return the words for a task in an error."""
     get_name = getattr(task, "get_name", None)
     return f"task {get_name() if get_name else getattr(task, 'name', task)!r}"
