@@ -1,6 +1,7 @@
 """The scenarios, played with the primitives in pure Python in the place of the native ones.
 
-Run as a module, as `tests.contract.scenarios` is.
+Run as a module, as `tests.contract.scenarios` is. Loaded by `pytest -p tests.contract.pure`, it lets other tests play
+with these primitives.
 """
 
 import sys

@@ -32,6 +32,23 @@ def test_scenarios(world: str) -> None:
     assert completed.stdout.splitlines()[-1].startswith("ok ")
 
 
+DETAILS = [
+    *(f"tests/contract/test_queue_{name}.py" for name in ("details", "hooks")),
+    *(
+        f"tests/unit/test_sync_{name}.py"
+        for name in ("clocks", "closed", "loops", "misuse", "once", "restarts", "sides", "subclasses", "variants")
+    ),
+]
+"""Tests of details that the extension and the classes in Python have in common."""
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="they run here by themselves")
+def test_details() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.contract.pure", *DETAILS]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+
+
 @pytest.mark.parametrize("name", pure.__all__)
 def test_a_class_has_the_names_of_the_native_one(name: str) -> None:
     native = type(unsnarl.RWLock().reader) if name == "RWLockSide" else getattr(unsnarl, name)

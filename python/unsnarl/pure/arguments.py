@@ -15,8 +15,15 @@ UNBOUNDED = 2**63 - 1
 """The bound of a semaphore that has none."""
 
 
+def _number(value: Any) -> float:
+    """Return a number as a float; TypeError for text, which `float` would read."""
+    if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(f"must be real number, not {type(value).__name__}")
+    return float(value)
+
+
 def _seconds(timeout: Any) -> float:
-    seconds = float(timeout)
+    seconds = _number(timeout)
     if math.isnan(seconds):
         raise ValueError("Invalid value NaN (not a number)")
     if seconds > TIMEOUT_MAX_S:
@@ -36,6 +43,11 @@ def lock_timeout(blocking: Any, timeout: Any) -> float | None:
     if seconds < 0:
         raise ValueError("timeout value must be a non-negative number")
     return seconds
+
+
+def is_too_long(timeout: Any) -> bool:
+    """Return whether a timeout is refused only for its length, which matters only to a call that waits."""
+    return timeout is not None and _number(timeout) > TIMEOUT_MAX_S
 
 
 def wait_timeout(timeout: Any) -> float | None:
@@ -78,7 +90,7 @@ def count(number: Any) -> int:
         return max(-UNBOUNDED, min(UNBOUNDED, number))
     if hasattr(number, "__index__"):
         return count(number.__index__())
-    value = float(number)
+    value = _number(number)
     if math.isnan(value):
         return -UNBOUNDED
     if math.isinf(value):

@@ -14,7 +14,7 @@ from typing import Any
 from unsnarl.pure import identity
 from unsnarl.pure.arguments import queue_timeout, task_timeout
 from unsnarl.pure.channel import Channel, error
-from unsnarl.pure.parties import Waiter, block, suspend
+from unsnarl.pure.parties import Waiter, block, suspend, wake
 
 
 class Batch:
@@ -147,8 +147,6 @@ class Batches(Channel):
 
     def _now(self, step: Any) -> Any:
         """Do a step with the mutex held, and wake those for whom it has changed something."""
-        from unsnarl.pure.parties import wake
-
         woken: list[Waiter] = []
         try:
             with self.mutex:

@@ -9,8 +9,10 @@ Invariant: if there is an item (or room), a party that waits for it has been not
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from unsnarl.pure.descriptions import Named
@@ -25,7 +27,7 @@ class Side:
 
     Attributes:
         idle: parties that were not notified, the longest waiting first.
-        tasks, threads: how many were notified and have not re-checked.
+        tasks, threads: how many were notified and have not re-checked; a thread that may pause is one of the tasks.
     """
 
     __slots__ = ("idle", "tasks", "threads")
@@ -56,7 +58,7 @@ class Side:
         woken.append(first)
 
     def _count(self, waiter: Waiter, step: int) -> None:
-        if waiter.must_grant:
+        if waiter.must_grant or waiter.may_pause:
             self.tasks += step
         else:
             self.threads += step
@@ -195,10 +197,14 @@ class Channel(Named):
 
 def error(name: str, *arguments: Any) -> Exception:
     """Return an Empty, Full or ShutDown; if the program has replaced the class in `queue`, it is caught as either."""
-    import sys
+    current = getattr(sys.modules.get("queue"), name, None)
+    found: Exception = _error_classes().joined(getattr(_error_classes(), name), current)(*arguments)
+    return found
 
+
+@cache
+def _error_classes() -> Any:
+    """Return `unsnarl.sync.errors`, loaded on first use: `queue` may be a module of the program."""
     from unsnarl.sync import errors
 
-    current = getattr(sys.modules.get("queue"), name, None)
-    found: Exception = errors.joined(getattr(errors, name), current)(*arguments)  # type: ignore[assignment]
-    return found
+    return errors

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from unsnarl.pure.parties import Waiter, has_hubs, thread_number
 
-_tasks: Any = None
-"""`unsnarl.sync.backends.tasks`, loaded on first use: `unsnarl.sync` imports this room."""
 
-
+@cache
 def _task_facts() -> Any:
-    global _tasks
-    if _tasks is None:
-        from unsnarl.sync.backends import tasks
+    """Return `unsnarl.sync.backends.tasks`, loaded on first use: `unsnarl.sync` imports this room."""
+    from unsnarl.sync.backends import tasks
 
-        _tasks = tasks
-    return _tasks
+    return tasks
 
 
 def caller() -> Any:
@@ -45,7 +42,9 @@ def task() -> tuple[Any, int]:
     """Return the running task and its thread's number; RuntimeError if no task runs."""
     found = task_if_any()
     if found is None:
-        raise RuntimeError("this must be awaited in a task")
+        raise RuntimeError(
+            "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here"
+        )
     return found
 
 

@@ -129,10 +129,11 @@ class CapacityLimiter(Named):
 
     def async_acquire(self, timeout: float | None = None, blocking: bool = True) -> Any:
         """Borrow a token for the running task; False if the timeout (seconds) passed first."""
-        return self._async_acquire(task_timeout(timeout, blocking))
+        return self._async_acquire(task_timeout(timeout, blocking), identity.task_if_any())
 
-    async def _async_acquire(self, seconds: float | None) -> bool:
-        who = identity.task()
+    async def _async_acquire(self, seconds: float | None, who: Any) -> bool:
+        if who is None:
+            who = identity.task()
         if self._try(who):
             return True
         return seconds != 0 and await suspend(self, seconds, who, who) is not None
@@ -173,7 +174,7 @@ class CapacityLimiter(Named):
 
     async def __aenter__(self) -> None:
         """Borrow a token for the running task."""
-        await self._async_acquire(None)
+        await self._async_acquire(None, identity.task())
 
     async def __aexit__(self, *_args: object) -> None:
         """Return the running task's token."""

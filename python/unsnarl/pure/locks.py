@@ -75,10 +75,11 @@ class Lock(Permits, Named):
 
     def async_acquire(self, timeout: float | None = None, blocking: bool = True) -> Any:
         """Acquire in a task; False if the timeout (seconds) passed first."""
-        return self._async_acquire(task_timeout(timeout, blocking))
+        return self._async_acquire(task_timeout(timeout, blocking), identity.task_if_any())
 
-    async def _async_acquire(self, seconds: float | None) -> bool:
-        who = identity.task_if_any()
+    async def _async_acquire(self, seconds: float | None, who: Any) -> bool:
+        if who is None:
+            who = identity.task()
         self._waived = None
         if not self._try():
             return seconds != 0 and await suspend(self, seconds, who) is not None
@@ -129,7 +130,7 @@ class Lock(Permits, Named):
 
     async def __aenter__(self) -> None:
         """Acquire in a task."""
-        await self._async_acquire(None)
+        await self._async_acquire(None, identity.task())
 
     async def __aexit__(self, *_args: object) -> None:
         """Release."""
@@ -215,10 +216,11 @@ class RLock(Permits, Named):
 
     def async_acquire(self, timeout: float | None = None, blocking: bool = True) -> Any:
         """Acquire in a task; False if the timeout (seconds) passed first."""
-        return self._async_acquire(task_timeout(timeout, blocking))
+        return self._async_acquire(task_timeout(timeout, blocking), identity.task_if_any())
 
-    async def _async_acquire(self, seconds: float | None) -> bool:
-        who = identity.task()
+    async def _async_acquire(self, seconds: float | None, who: Any) -> bool:
+        if who is None:
+            who = identity.task()
         self._waived = None
         if self._try_take_for(who):
             return True
@@ -274,7 +276,7 @@ class RLock(Permits, Named):
 
     async def __aenter__(self) -> None:
         """Acquire in a task."""
-        await self._async_acquire(None)
+        await self._async_acquire(None, identity.task())
 
     async def __aexit__(self, *_args: object) -> None:
         """Release once for the running task."""

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -158,6 +159,7 @@ class Waiter:
     Attributes:
         core: what it waits in.
         parker: where it sleeps.
+        may_pause: it may run a signal handler before it re-checks, so others must not wait for it: the main thread.
         state: one of the four states; written with the core's mutex held.
         must_grant: it is handed what it waits for, since others could overtake it for ever: any but a thread.
         who: the task that waits, as `identity.task()` has it; None for threads and greenlets.
@@ -166,12 +168,13 @@ class Waiter:
         forks: the count when it was made. In a child it waits no more: its thread, or its loop's, is not there.
     """
 
-    __slots__ = ("core", "forks", "must_grant", "parker", "request", "result", "state", "who")
+    __slots__ = ("core", "forks", "may_pause", "must_grant", "parker", "request", "result", "state", "who")
 
     def __init__(self, core: Any, parker: Any, must_grant: bool, who: Any, request: Any) -> None:
         self.core = core
         self.parker = parker
         self.must_grant = must_grant
+        self.may_pause = False
         self.who = who
         self.request = request
         self.result: Any = None
@@ -203,7 +206,9 @@ def green_waiter(core: Any, request: Any = None) -> Waiter:
         parker = green_parker()
         if parker is not None:
             return Waiter(core, parker, True, None, request)
-    return Waiter(core, ThreadParker(), False, None, request)
+    waiter = Waiter(core, ThreadParker(), False, None, request)
+    waiter.may_pause = thread_number() == threading.main_thread().ident
+    return waiter
 
 
 def task_waiter(core: Any, who: Any, request: Any = None) -> Waiter:

@@ -102,7 +102,8 @@ class Permits:
                 first = self._queue.popleft()
                 if not first.must_grant:
                     first.state = NOTIFIED
-                    self._heirs.add(first)
+                    if not first.may_pause:
+                        self._heirs.add(first)
                 elif self._take():
                     self._grant(first)
                 else:
@@ -135,7 +136,7 @@ class Permits:
                     self._grant(waiter)
                 else:
                     waiter.state = WAITING
-                    waiter.must_grant = True
+                    waiter.must_grant = not waiter.may_pause
                     self._queue.appendleft(waiter)
         if self._queue:
             self._serve()

@@ -11,7 +11,7 @@ from types import GenericAlias
 from typing import Any
 
 from unsnarl.pure import identity
-from unsnarl.pure.arguments import capacity, queue_timeout, task_timeout, wait_timeout
+from unsnarl.pure.arguments import capacity, is_too_long, queue_timeout, task_timeout, wait_timeout
 from unsnarl.pure.batches import Batches
 from unsnarl.pure.channel import error
 from unsnarl.pure.descriptions import public
@@ -48,9 +48,15 @@ class Queue(Batches):
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put an item, waiting for room if need be; Full after the timeout (seconds)."""
-        seconds = None if block is True and timeout is None else queue_timeout(block, timeout)
+        if timeout is not None and self._capacity:
+            self._check(block, timeout)
         if not self._put_now(item):
-            self._put_later(item, seconds)
+            self._put_later(item, queue_timeout(block, timeout))
+
+    def _check(self, block: bool, timeout: float) -> None:
+        """Refuse a timeout before it could matter, unless it is only too long; a closed queue says so first."""
+        if not self._closed and not is_too_long(timeout):
+            queue_timeout(block, timeout)
 
     def _put_now(self, item: Any) -> bool:
         with self.mutex:
@@ -100,7 +106,8 @@ class Queue(Batches):
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Get an item, waiting for one if need be; Empty after the timeout (seconds)."""
-        seconds = None if block is True and timeout is None else queue_timeout(block, timeout)
+        if timeout is not None:
+            self._check(block, timeout)
         with self.mutex:
             if self._qsize():
                 item = self._get()
@@ -109,10 +116,12 @@ class Queue(Batches):
                 if not self._putters.idle:
                     return item
                 woken = self._changed()
+            elif self._closed:
+                raise error("ShutDown")
             else:
                 item, woken = None, None
         if woken is None:
-            return self._get_later(seconds)
+            return self._get_later(queue_timeout(block, timeout))
         wake(woken)
         return item
 
@@ -126,7 +135,9 @@ class Queue(Batches):
         return self._getters, attempt
 
     def _get_later(self, seconds: float | None) -> Any:
-        waiter = None if seconds == 0 else block(self, seconds, self._get_request())
+        if seconds == 0:
+            raise error("Empty")
+        waiter = block(self, seconds, self._get_request())
         return self._last_attempt() if waiter is None else waiter.result
 
     def _last_attempt(self) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from unsnarl.pure import identity
-from unsnarl.pure.arguments import UNBOUNDED, count, semaphore_timeout, task_timeout
+from unsnarl.pure.arguments import UNBOUNDED, count, is_too_long, semaphore_timeout, task_timeout, wait_timeout
 from unsnarl.pure.descriptions import Named, public
 from unsnarl.pure.parties import Waiter, block, suspend
 from unsnarl.pure.permits import Permits
@@ -46,8 +46,15 @@ class Semaphore(Permits, Named):
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take a permit; False if blocking is False and none is free, or the timeout (seconds) passed first."""
-        seconds = None if blocking is True and timeout is None else semaphore_timeout(blocking, timeout)
-        return self._take() or (seconds != 0 and block(self, seconds) is not None)
+        seconds = None
+        if not (blocking is True and (timeout is None or is_too_long(timeout))):
+            seconds = semaphore_timeout(blocking, timeout)
+        return self._take() or self._acquire_within(seconds, timeout)
+
+    def _acquire_within(self, seconds: float | None, timeout: float | None) -> bool:
+        if seconds is None:
+            seconds = wait_timeout(timeout)
+        return seconds != 0 and block(self, seconds) is not None
 
     def release(self, n: int = 1) -> None:
         """Return n permits; ValueError beyond the bound."""
