@@ -48,6 +48,8 @@ _FOR_WORKERS = (Ending, pages, signals, streams, teardown, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0
+# Longest time between two looks at whether the server still is of use, in seconds.
+LOOK_S = 60.0
 # Spares that may die in a row before a client has arrived.
 MOST_LOST = 16
 # Runs that report which pages they have copied; the first ones differ most.
@@ -66,6 +68,7 @@ class Server:
         self._pages: pages.Rows = []
         self._surveys_left = SURVEYS
         self._requests, self._used, self._published = 0, time.monotonic(), 0.0
+        self._began = self._used
         self._shown = 0  # of these requests, those in the published state
         self._is_open = True
         self._pid = os.getpid()
@@ -288,7 +291,9 @@ class Server:
             return 50  # it renames its socket over this one, which makes no event here
         # What came within a second of the last publication is published although no event follows.
         is_awaited = self._children.is_short or (self._is_open and self._shown != self._requests)
-        return 1000 if is_awaited else int(min(_idle_s(), 60) * 1000)
+        # No event announces that the command was learned again with another key. That happens early or never.
+        look_s = min(max(1.0, time.monotonic() - self._began), LOOK_S)
+        return 1000 if is_awaited else int(min(_idle_s(), look_s) * 1000)
 
     def _watch_session(self) -> int:
         """Return a descriptor that becomes readable when this session's leader ends; -1 without a session."""
