@@ -15,6 +15,13 @@ def test_what_was_saved_pays_for_the_next_start() -> None:
     assert ledger.Sums(spent_ms=1000, last_ms=1000, saved_ms=2000).affords()
 
 
+def test_own_imports_of_runs_repay_a_start_once_they_cost_as_much() -> None:
+    sums = ledger.Sums(last_ms=1000, plain_ms=100)
+    assert not sums.repays(199, 20)
+    assert sums.repays(200, 20)
+    assert ledger.Sums().repays(1, 0)  # nothing is known of the costs
+
+
 def test_a_shortened_ledger_has_the_same_sums(tmp_path: Path) -> None:
     stem = str(tmp_path / "command")
     ledger.note(stem, "spent 700", "plain 140")

@@ -11,6 +11,9 @@ import pytest
 from unsnarl.warm import ledger
 from unsnarl.warm.serving import successor
 
+# Modules that a server has imported ahead.
+MODULES = 20
+
 
 class Server:
     """A server as far as its successor is concerned."""
@@ -27,7 +30,7 @@ class Server:
             file.write(brings)
         self.requests += 1
         no_limits: Any = None
-        return successor.start_if_wanted(self.origin, no_limits, self.requests)
+        return successor.start_if_wanted(self.origin, no_limits, self.requests, MODULES)
 
 
 @pytest.fixture
@@ -70,11 +73,44 @@ def test_a_directory_that_is_gone_is_no_reason_not_to_learn(
     assert server.run(brings="news\tfile\n") == 7
 
 
-def test_learning_again_waits_until_it_is_paid(tmp_path: Path) -> None:
+def may_learn(stem: str, spend: bytes | None = None, frozen: bytes | None = None) -> bool:
+    """Return the verdict of a server that was learned before any run had loaded modules of its own."""
+    given = {b"UNSNARL_WARM_SPEND": spend, b"UNSNARL_WARM_FROZEN": frozen}
+    environment = {name: value for name, value in given.items() if value is not None}
+    return successor.may_learn(environment, stem, 0, MODULES)
+
+
+@pytest.fixture
+def stem(tmp_path: Path) -> str:
+    """A command whose server takes 1000 ms, and 5 ms for each module; runs have imported 199 modules themselves."""
     stem = str(tmp_path / "id")
     ledger.note(stem, "spent 1000", "plain 100")
-    assert not successor.may_learn({}, stem)
-    assert successor.may_learn({b"UNSNARL_WARM_SPEND": b"any"}, stem)
+    Path(stem + ".wanted").write_text("module\t/file.py\n" * 199)
+    return stem
+
+
+def test_learning_again_waits_until_it_is_paid(stem: str) -> None:
+    with open(stem + ".wanted", "a") as file:
+        file.write("module\t/file.py\n")
+    assert not may_learn(stem)
+    assert may_learn(stem, spend=b"any")
     ledger.note(stem, "saved 2000 25")
-    assert successor.may_learn({}, stem)
-    assert not successor.may_learn({b"UNSNARL_WARM_FROZEN": b"1", b"UNSNARL_WARM_SPEND": b"any"}, stem)
+    assert may_learn(stem)
+    assert not may_learn(stem, spend=b"any", frozen=b"1")
+
+
+@pytest.mark.parametrize(
+    ("more", "is_worth"), [("", False), ("module\t/file.py\n", True), ("_compiled\t/file.so\n", True)]
+)
+def test_learning_again_waits_until_runs_have_spent_as_much_on_their_own_imports(
+    stem: str, more: str, is_worth: bool
+) -> None:
+    ledger.note(stem, "saved 9000 90")
+    with open(stem + ".wanted", "a") as file:
+        file.write(more)
+    assert may_learn(stem) == is_worth
+
+
+def test_a_server_that_was_asked_for_does_not_wait_for_that(stem: str) -> None:
+    ledger.note(stem, "asked 1000", "saved 9000 90")
+    assert may_learn(stem)

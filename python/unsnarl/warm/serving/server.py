@@ -197,8 +197,8 @@ class Server:
                 self._requests += 1
                 self._ledger.note(self._requests)
                 if self._is_open and not self._children.successor:
-                    limits = self._imported.limits
-                    self._children.successor = successor.start_if_wanted(self._origin, limits, self._requests)
+                    limits, modules = self._imported.limits, len(self._facts.modules)
+                    self._children.successor = successor.start_if_wanted(self._origin, limits, self._requests, modules)
             elif self._files.have_moved():  # a spare may have refused for a change that makes no event
                 self._retire("a loaded file has changed")
 
