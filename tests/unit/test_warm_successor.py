@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from unsnarl.warm import ledger
-from unsnarl.warm.serving import successor
+from unsnarl.warm.facts import Facts
+from unsnarl.warm.managing import learner
+from unsnarl.warm.serving import import_phase, successor
 
 # Modules that a server has imported ahead.
 MODULES = 20
@@ -114,3 +116,21 @@ def test_learning_again_waits_until_runs_have_spent_as_much_on_their_own_imports
 def test_a_server_that_was_asked_for_does_not_wait_for_that(stem: str) -> None:
     ledger.note(stem, "asked 1000", "saved 9000 90")
     assert may_learn(stem)
+
+
+def test_new_modules_are_not_learned_where_the_circumstances_are_new(stem: str) -> None:
+    start: Any = SimpleNamespace(stem=stem)
+    Path(stem + ".wanted").write_text("known\t/known.py\nnews\t/news.py\n")
+    known = Facts()
+    known.modules = ["known", "other"]
+    assert learner.wanted_modules(start, None) == {"known": "/known.py", "news": "/news.py"}
+    assert learner.wanted_modules(start, known) == {"known": "/known.py"}
+
+
+def test_only_modules_before_the_last_learning_are_taken_for_considered(stem: str) -> None:
+    Path(stem + ".wanted").write_text("before\t/before.py\n")
+    successor.forget(stem)
+    with open(stem + ".wanted", "a") as file:
+        file.write("after\t/after.py\n")
+    origin: Any = SimpleNamespace(record=stem)
+    assert import_phase.considered(origin) == {"before"}

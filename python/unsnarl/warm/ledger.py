@@ -72,9 +72,9 @@ class Sums:
         """Return whether runs have spent as much on imports of their own as learning those again takes.
 
         ``late`` is how many modules they have imported themselves since the command was learned, counted in each run
-        again, and ``modules`` how many a server has ahead, which take the time of a plain call. Whoever learns again
-        at that moment has spent at most twice what was necessary, whatever comes (Karlin et al., Competitive snoopy
-        caching, 1988: to rent skis, or to buy them).
+        again, and ``modules`` how many a server has ahead, which take the time of a plain call. A command that is
+        learned again at that moment has cost at most twice what was necessary, whatever comes (Karlin et al.,
+        Competitive snoopy caching, 1988: to rent skis, or to buy them).
         """
         return late * self.plain_ms >= self.last_ms * max(1, modules)
 

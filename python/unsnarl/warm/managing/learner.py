@@ -46,10 +46,11 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
     With ``is_quick``, one run without a failure is enough where the server can do the rest (:func:`_defer`).
 
     The values of ``known`` facts were compared in two runs before. They are not compared again if they are equal
-    here, unless one of them has a recipe that only a comparison finds: in other circumstances it may not need one.
+    here, unless one of them has a recipe that only a comparison finds: in other circumstances it may not need one. Of
+    the modules that earlier runs have loaded, only those are imported then that the facts name: a server learns the
+    others in circumstances that are known.
     """
-    wanted = _wanted(start)
-    notes: list[str] = []
+    wanted, notes = wanted_modules(start, known), list[str]()
     if import_hooks.MARK in wanted:
         wanted = {}
         notes.append("nothing is learned from its runs: they change how modules are imported, or measure them")
@@ -90,14 +91,16 @@ def _judge_files(result: facts_of.Facts) -> None:
         result.expires = int(time.time()) + TRY_AGAIN_S
 
 
-def _wanted(start: Start) -> dict[str, str]:
-    """Return the modules that earlier runs have loaded, with their files."""
+def wanted_modules(start: Start, known: facts_of.Facts | None) -> dict[str, str]:
+    """Return the modules that earlier runs have loaded, with their files; only those of known facts, if there are."""
+    taken = None if known is None else {*known.modules, import_hooks.MARK}
     wanted: dict[str, str] = {}
     try:
         with open(start.stem + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
             for line in file:
                 module, _, path = line.rstrip("\n").partition("\t")
-                wanted[module] = path
+                if taken is None or module in taken:
+                    wanted[module] = path
     except OSError:
         return {}
     return wanted

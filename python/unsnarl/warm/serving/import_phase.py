@@ -18,6 +18,7 @@ from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
 from ..worker.limits import Limits
+from . import successor
 from .proof import Proof
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -57,7 +58,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
         argument_lists=preload.argument_copies()[0],
         # With -m Python searches the caller's directory first for each module that is not loaded yet.
         hideable=preload.hideable() if is_beside else frozenset(),
-        baseline=frozenset(sys.modules) | _considered(origin),
+        baseline=frozenset(sys.modules) | considered(origin),
         finders=Finders(),
         code=_compile(command),
         renewals=facts.renewals,
@@ -113,11 +114,12 @@ def _check_kept(facts: Facts) -> None:
             raise UnfitError(f"{one.module}.{one.name} is not made of {one.recipe.source} in the way that was learned")
 
 
-def _considered(origin: Origin) -> set[str]:
-    """Return the modules that runs have loaded before: learning has taken them or left them out."""
+def considered(origin: Origin) -> set[str]:
+    """Return the modules that runs had loaded when the command was learned: they were taken then, or left out."""
     try:
-        with open(f"{origin.record}.wanted", encoding="utf-8", errors="surrogateescape") as file:
-            return {line.partition("\t")[0] for line in file}
+        with open(f"{origin.record}.wanted", "rb") as file:
+            lines = file.read(successor.learned_bytes(origin.record)).splitlines()
+            return {os.fsdecode(line.partition(b"\t")[0]) for line in lines}
     except OSError:
         return set()
 

@@ -82,6 +82,11 @@ def forget(stem: str) -> None:
     _note(stem, _size(stem), 0)
 
 
+def learned_bytes(stem: str) -> int:
+    """Return how much of the list of modules that runs have loaded was there when the command was learned last."""
+    return _seen(stem)[0]
+
+
 def _size(stem: str) -> int:
     try:
         return os.path.getsize(stem + ".wanted")
