@@ -6,10 +6,11 @@ A checked timeout is in seconds: None for no limit, 0 for not waiting.
 from __future__ import annotations
 
 import math
+from _thread import TIMEOUT_MAX
 from typing import Any
 
-TIMEOUT_MAX_S = 9223372036.0
-"""Seconds; `threading.TIMEOUT_MAX` of CPython 3.11 to 3.15 and of PyPy 8.0."""
+TIMEOUT_MAX_S = TIMEOUT_MAX
+"""The longest timeout in seconds: that of the interpreter's own locks, which differs between interpreters."""
 
 UNBOUNDED = 2**63 - 1
 """The bound of a semaphore that has none."""

@@ -2,7 +2,8 @@
 
 A waiting party is never handed an item: it is notified, and re-checks when it runs, so a running taker empties the
 queue without a wake-up for each item. One notified thread is on its way at a time, and notifies the next when it has
-re-checked. A task or a greenlet may not run for long; so each stands for one item only.
+re-checked. A task or a greenlet may not run for long; so each stands for one item only. A party that waits for all
+items to be done is granted that, since the next item may come before it runs.
 
 Invariant: if there is an item (or room), a party that waits for it has been notified, or none waits.
 """
@@ -50,6 +51,13 @@ class Side:
         """Notify every party."""
         while self.idle:
             self._notify_first(woken)
+
+    def grant_all(self, woken: list[Waiter]) -> None:
+        """Grant every party what it waits for: a later change does not take it away before the party runs."""
+        while self.idle:
+            first = self.idle.popleft()
+            first.state = GRANTED
+            woken.append(first)
 
     def _notify_first(self, woken: list[Waiter]) -> None:
         first = self.idle.popleft()
@@ -149,7 +157,7 @@ class Channel(Named):
         if self._putters.idle:
             self._putters.notify(self._room(), woken)
         if self._joiners.idle and self._unfinished == 0:
-            self._joiners.notify_all(woken)
+            self._joiners.grant_all(woken)
         return woken
 
     def _tell(self, index: int, number: int = 1) -> None:
