@@ -11,15 +11,23 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import event_loop
-from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, Location, Process
+from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, SLEEPING, Location, Process
 
 IDLE, HASHES, AFTER, IN_GREENLET, UNKNOWN = 1, 2, 5, 6, 0
 """Nodes: the loop's selector and its caller, the line of a callback, a line of the program after its loop, the line of
 a greenlet; and no stack."""
 
 
-def loop(*stretches: list[int], idle_in: str = "asyncio/base_events.py") -> Process:
-    """Return a run of one loop, which is idle for a second and then has these stretches (length, state, node)."""
+HANDLE = ("asyncio/events.py", "Handle._run")
+
+
+def loop(
+    *stretches: list[int], idle_in: str = "asyncio/base_events.py", runs: tuple[str, str] | None = HANDLE
+) -> Process:
+    """Return a run of one loop, which is idle for a second and then has these stretches (length, state, node).
+
+    It runs callbacks below a function of a file; or each has a stack of its own, if ``runs`` is None.
+    """
     at, placed = 1000 * MS, [[0, 1000 * MS, IN_IO, IDLE]]
     for length_ns, state, node in stretches:
         placed.append([at, length_ns, state, node])
@@ -30,12 +38,12 @@ def loop(*stretches: list[int], idle_in: str = "asyncio/base_events.py") -> Proc
             "1": ["/usr/lib/python3/selectors.py", "EpollSelector.select", 441],
             "2": ["/srv/app.py", "digest", 7],
             "3": [f"/usr/lib/python3/{idle_in}", "run_once", 9],
-            "4": ["/usr/lib/python3/asyncio/events.py", "Handle._run", 88],
+            "4": [f"/usr/lib/python3/{runs[0]}", runs[1], 88] if runs else ["", "", 0],
             "5": ["/srv/app.py", "<module>", 20],
         },
         "nodes": {
             "1": [3, 1],
-            "2": [4 if "asyncio" in idle_in else 0, 2],
+            "2": [4 if runs else 0, 2],
             "3": [5, 3],
             "4": [3, 4],
             "5": [0, 5],
@@ -84,18 +92,39 @@ def test_a_loop_in_c_is_idle_in_the_line_that_runs_it(tmp_path: Path, code: str,
 
 
 @pytest.mark.parametrize(
-    ("idle_in", "words"),
+    ("idle_in", "runs", "words"),
     [
-        ("asyncio/base_events.py", "asyncio.to_thread"),
-        ("site-packages/trio/_core/_io_epoll.py", "trio.to_thread.run_sync"),
-        ("site-packages/gevent/hub.py", "gevent.monkey.patch_all"),
+        ("asyncio/base_events.py", HANDLE, "asyncio.to_thread"),
+        ("site-packages/nest_asyncio.py", HANDLE, "asyncio.to_thread"),
+        ("site-packages/trio/_core/_io_epoll.py", ("trio/_core/_run.py", "unrolled_run"), "trio.to_thread.run_sync"),
+        ("site-packages/gevent/hub.py", None, "gevent.monkey.patch_all"),
+        ("site-packages/eventlet/hubs/poll.py", None, "eventlet.monkey_patch"),
+        (
+            "site-packages/twisted/internet/epollreactor.py",
+            ("twisted/internet/base.py", "ReactorBase.mainLoop"),
+            "deferToThread",
+        ),
     ],
 )
-def test_the_remedy_is_one_of_the_loop_s_own_library(idle_in: str, words: str) -> None:
-    [stall] = event_loop.findings(loop(*[[80 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]] * 3, idle_in=idle_in))
+def test_the_remedy_is_one_of_the_loop_s_own_library(idle_in: str, runs: tuple[str, str] | None, words: str) -> None:
+    calls = [[80 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]] * 3
+    [stall] = event_loop.findings(loop(*calls, idle_in=idle_in, runs=runs))
     assert stall.remedy is not None
     assert words in stall.remedy.what
     assert ("asyncio" in stall.remedy.what) == ("asyncio" in idle_in)
+
+
+def test_a_hub_that_sleeps_without_a_socket_is_idle() -> None:
+    stretches = [[80 * MS, SLEEPING, IDLE], [80 * MS, SLEEPING, HASHES]] * 3
+    [stall] = event_loop.findings(loop(*stretches, idle_in="eventlet/hubs/poll.py", runs=None))
+    assert stall.figures["count"] == 3
+    assert "a callback sleeps at" in stall.title
+
+
+def test_a_callback_that_waits_in_a_selector_of_its_own_is_a_stall() -> None:
+    run = loop(*[[80 * MS, IN_IO, 7], [MS, RUNNING, HASHES]] * 3)
+    [stall] = event_loop.findings(replace(run, nodes={**run.nodes, 7: (HASHES, 1)}))
+    assert "a callback waits for I/O at" in stall.title
 
 
 IS_IDLE = [100 * MS, IN_IO, IDLE]
@@ -124,6 +153,6 @@ def test_each_stack_is_examined_once(monkeypatch: pytest.MonkeyPatch) -> None:
         examined.append(node)
         return True
 
-    monkeypatch.setattr(event_loop, "is_in_handle", examine)
+    monkeypatch.setattr(event_loop, "is_below_loop", examine)
     event_loop.findings(loop(*[[MS, RUNNING, HASHES], [MS, RUNNING, AFTER]] * 50))
     assert sorted(examined) == [IDLE, HASHES, AFTER]

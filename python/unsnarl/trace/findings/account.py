@@ -10,6 +10,7 @@ import linecache
 from collections import defaultdict
 from dataclasses import dataclass
 
+from unsnarl.trace.findings import loops
 from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Location, Process, Thread
@@ -36,13 +37,6 @@ TASKS_SHARE = 0.2
 
 IDLE = frozenset(("waiting for work or for other threads", _IN_LOOP))
 """What a thread does that has nothing to do."""
-
-TRIO_SELECTS = ("trio/_core/_io_epoll.py",)
-GEVENT_SELECTS = ("gevent/hub.py", "gevent/_hub_primitives.py")
-"""The ends of the files in which a loop of the library waits in its selector."""
-
-_RUNS_LOOP = ("run_until_complete(", "run_forever(")
-"""The calls that run a loop: such a line is the innermost one of a thread in I/O if the loop is in C, as uvloop's."""
 
 RECORDER = "unsnarl/trace/traced/tasks.py"
 """The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
@@ -333,12 +327,11 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         if is_for_work(process, node):
             return "waiting for work or for other threads", process.line_of(node)
         return "blocked on a lock", process.line_of(node)
-    if state == IN_IO:
-        what = _waits_for(process.own_stack(node))
-        if what == _IN_LOOP:
-            return what, None
-    if state == SLEEPING and _waits_for(process.own_stack(node)) == _FOR_CHILD:
-        what = _FOR_CHILD  # `Popen.wait` with a timeout sleeps between two looks
+    waits_for = _waits_for(process.own_stack(node)) if state in (IN_IO, SLEEPING) else ""
+    if waits_for == _IN_LOOP:
+        return waits_for, None  # eventlet's hub sleeps where it has no socket to wait for
+    if state == IN_IO or waits_for == _FOR_CHILD:
+        what = waits_for  # `Popen.wait` with a timeout sleeps between two looks
     return what, process.line_of(node)
 
 
@@ -354,15 +347,7 @@ def idle_ns(process: Process, number: int) -> int:
 
 
 def _waits_for(stack: list[Location]) -> str:
-    is_selecting = False
-    for line in stack:
-        name = line.file
-        is_selecting = is_selecting or name.endswith("selectors.py")
-        if is_selecting and name.endswith(("asyncio/base_events.py",)):
-            return _IN_LOOP
-        if name.endswith(TRIO_SELECTS + GEVENT_SELECTS):
-            return _IN_LOOP
-    if stack and any(call in linecache.getline(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
+    if loops.selecting(stack) is not None:
         return _IN_LOOP
     if any(line.file.endswith(_WAITS_FOR_NOTICE[0]) and line.function == _WAITS_FOR_NOTICE[1] for line in stack[:6]):
         return "waiting for another process"
@@ -373,7 +358,7 @@ def _waits_for(stack: list[Location]) -> str:
 
 
 def is_idle_in_loop(process: Process, node: int) -> bool:
-    """Tell whether a thread in I/O at a stack waits in an event loop's selector."""
+    """Tell whether a thread in I/O, or asleep, at a stack waits in an event loop's selector."""
     return _waits_for(process.stack(node)) == _IN_LOOP
 
 

@@ -1,7 +1,7 @@
 """Findings about event loops: a callback that runs, waits or sleeps for long stalls all others.
 
-A thread has an event loop if it waits in the loop's own selector (asyncio, trio, gevent's hub), or runs a callback of
-asyncio: a loop that always has something to run never waits. Pure: a ``Process`` in, findings out.
+A thread has an event loop if it waits in the selector of one of the libraries in ``loops``, or runs a callback below
+one: a loop that always has something to run never waits. Pure: a ``Process`` in, findings out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unsnarl.trace.findings.account import GEVENT_SELECTS, TRIO_SELECTS, is_idle_in_loop, is_recording
+from unsnarl.trace.findings import loops
+from unsnarl.trace.findings.account import is_idle_in_loop, is_recording
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Process, Thread
 
@@ -23,9 +24,6 @@ STALL_SHARE = 0.02
 
 MOST_STALLS = 5
 
-ASYNCIO_RUNS, ASYNCIO_WAITS = "asyncio/events.py", "asyncio/base_events.py"
-"""The ends of the files of asyncio's own loops: whose ``Handle._run`` runs each callback, and which waits."""
-
 _DOES = {
     RUNNING: "computes",
     IN_IO: "waits for I/O",
@@ -33,13 +31,6 @@ _DOES = {
     SLEEPING: "sleeps",
     COMPUTING: "computes in C code",
 }
-
-_IN_THREAD = {
-    "trio": "trio.to_thread.run_sync",
-    "gevent": "gevent.get_hub().threadpool.apply",
-    "asyncio": "asyncio.to_thread",
-}
-"""How a loop of each library runs a call in a thread."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -52,9 +43,9 @@ def findings(process: Process) -> list[Finding]:
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
 
 
-def is_in_handle(process: Process, node: int) -> bool:
-    """Tell whether a thread runs a callback of an asyncio loop at a stack."""
-    return any(line.function == "Handle._run" and line.file.endswith(ASYNCIO_RUNS) for line in process.own_stack(node))
+def is_below_loop(process: Process, node: int) -> bool:
+    """Tell whether a thread runs a callback at a stack, as far as callbacks run below their loop."""
+    return loops.running(process.own_stack(node)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,55 +56,46 @@ class _Loop:
         from_ns: when it was idle first, or ran a callback; before, it may not have run.
         until_ns: when it last began to be idle or to run a callback.
         library: whose loop it is.
-        is_own: whether it is one of asyncio's own loops, which run each callback in a handle.
         base: the file and the function in which its thread began, as far as the stack goes.
-        in_handle: tells whether a stack is that of a callback.
+        is_below: tells whether a stack is that of a callback below the loop.
     """
 
     from_ns: int
     until_ns: int
-    library: str
-    is_own: bool
+    library: loops.Library
     base: tuple[str, str]
-    in_handle: Callable[[int], bool]
+    is_below: Callable[[int], bool]
 
     def may_run(self, process: Process, begin_ns: int, node: int) -> bool:
         """Tell whether the loop may have run at a stack, and not what its thread does before or after it.
 
-        The stack of a greenlet begins with its own function, and a deep one is cut: neither has the handle.
+        The stack of a greenlet begins with its own function, and a deep one is cut: neither has the loop's own lines.
         """
-        if begin_ns < self.from_ns or not self.is_own or self.in_handle(node):
+        if begin_ns < self.from_ns or self.library.runs is None or self.is_below(node):
             return begin_ns >= self.from_ns
         return _base(process, node) != self.base and begin_ns <= self.until_ns
 
 
 def _loop(process: Process, thread: Thread) -> _Loop | None:
-    in_handle = functools.cache(functools.partial(is_in_handle, process))
+    is_below = functools.cache(functools.partial(is_below_loop, process))
     is_idle = functools.cache(functools.partial(is_idle_in_loop, process))
     runs = [
         (begin, node)
         for begin, _, state, node in thread.stretches
-        if (state == IN_IO and is_idle(node)) or in_handle(node)
+        if (state in (IN_IO, SLEEPING) and is_idle(node)) or is_below(node)
     ]
     if not runs:
         return None
     (from_ns, node), (until_ns, _) = runs[0], runs[-1]
-    is_own = in_handle(node) or any(line.file.endswith(ASYNCIO_WAITS) for line in process.stack(node))
-    return _Loop(from_ns, until_ns, _library(process, node), is_own, _base(process, node), in_handle)
+    stack = process.own_stack(node)
+    library = loops.selecting(stack) or loops.running(stack) or loops.ASYNCIO
+    return _Loop(from_ns, until_ns, library, _base(process, node), is_below)
 
 
 def _base(process: Process, node: int) -> tuple[str, str]:
     """Return the file and the function of the outermost line of a stack."""
     stack = process.own_stack(node)
     return (stack[-1].file, stack[-1].function) if stack else ("", "")
-
-
-def _library(process: Process, node: int) -> str:
-    """Return whose loop is idle at a stack."""
-    files = [line.file for line in process.stack(node)]
-    if any(name.endswith(GEVENT_SELECTS) for name in files):
-        return "gevent"
-    return "trio" if any(name.endswith(TRIO_SELECTS) for name in files) else "asyncio"
 
 
 def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
@@ -137,7 +119,9 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
 
 def _is_in_callback(process: Process, state: int, node: int) -> bool:
     """Tell whether a loop's thread is in a callback; waits for the GIL and imports are other findings'."""
-    if state == WAITING or (state == IN_IO and (not node or is_idle_in_loop(process, node))):
+    if state == WAITING or (state == IN_IO and not node):
+        return False
+    if state in (IN_IO, SLEEPING) and is_idle_in_loop(process, node):
         return False
     if is_recording(process, node):
         return False
@@ -161,14 +145,16 @@ def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
     return calls
 
 
-def _stall(process: Process, thread: Thread, library: str, place: str | None, stalls: list[tuple[int, int]]) -> Finding:
+def _stall(
+    process: Process, thread: Thread, library: loops.Library, place: str | None, stalls: list[tuple[int, int]]
+) -> Finding:
     lengths = [length_ns for _, length_ns in stalls]
     state = max(_DOES, key=lambda state: sum(length_ns for of, length_ns in stalls if of == state))
     total, life = sum(lengths), process.seen_life_ns(thread)
     times = "once" if len(lengths) == 1 else f"{len(lengths):,} times"
     at = f" at {place}" if place else ""
     unknown = "its line is not recorded, since no other thread waited"
-    if library == "asyncio":
+    if library.name == "asyncio":
         unknown += ": PYTHONASYNCIODEBUG=1 names it"
     details = [] if place else [unknown]
     return Finding(
@@ -184,11 +170,11 @@ def _stall(process: Process, thread: Thread, library: str, place: str | None, st
     )
 
 
-def _remedy(state: int, library: str) -> Remedy:
-    in_thread = f"in a thread (`{_IN_THREAD[library]}`)"
-    if state in (IN_IO, LOCK, SLEEPING) and library == "gevent":
+def _remedy(state: int, library: loops.Library) -> Remedy:
+    in_thread = f"in a thread (`{library.in_thread}`)"
+    if state in (IN_IO, LOCK, SLEEPING) and library.patches:
         return Remedy(
-            "let gevent switch: `gevent.monkey.patch_all()` before all other imports replaces the standard library's "
+            f"let {library.name} switch: `{library.patches}` before all other imports replaces the standard library's "
             f"call. A call of another library runs {in_thread}"
         )
     if state in (IN_IO, LOCK, SLEEPING):

@@ -1,0 +1,99 @@
+"""The event loops that are known, by library: where each waits in its selector, and below what it runs callbacks.
+
+Pure: stacks in, a library out. Every other rule about loops asks here, so that one entry makes a loop known.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from unsnarl.trace.model import Location
+
+_SELECTORS = "selectors.py"
+"""The end of the file of the standard library's selectors, in which many loops wait."""
+
+_RUNS_LOOP = ("run_until_complete(", "run_forever(")
+"""The calls that run a loop: such a line is the innermost one of a thread in I/O if the loop is in C, as uvloop's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library with an event loop.
+
+    Attributes:
+        name: its name.
+        selects: the ends of the files whose code is the innermost, but for the standard library's selectors, while the
+            loop waits in its selector.
+        runs: the end of the file and of the function below which the loop runs each callback; None where a callback has
+            a stack of its own, as a greenlet has.
+        in_thread: the call that runs a function in a thread, and lets the loop go on.
+        patches: the call that lets the standard library's blocking calls switch to other greenlets, or None.
+    """
+
+    name: str
+    selects: tuple[str, ...]
+    runs: tuple[str, str] | None
+    in_thread: str
+    patches: str | None = None
+
+
+ASYNCIO = Library(
+    "asyncio", ("asyncio/base_events.py", "nest_asyncio.py"), ("asyncio/events.py", "Handle._run"), "asyncio.to_thread"
+)
+
+_IN_C = Library("asyncio", (), None, ASYNCIO.in_thread)
+"""A loop of asyncio's interface in C, as uvloop: its callbacks are on no stack."""
+
+LIBRARIES = (
+    ASYNCIO,
+    Library("trio", ("trio/_core/_io_epoll.py",), ("trio/_core/_run.py", "unrolled_run"), "trio.to_thread.run_sync"),
+    Library(
+        "gevent",
+        ("gevent/hub.py", "gevent/_hub_primitives.py"),
+        None,
+        "gevent.get_hub().threadpool.apply",
+        "gevent.monkey.patch_all()",
+    ),
+    Library(
+        "eventlet",
+        ("eventlet/hubs/poll.py", "eventlet/hubs/epolls.py", "eventlet/hubs/selects.py"),
+        None,
+        "eventlet.tpool.execute",
+        "eventlet.monkey_patch()",
+    ),
+    Library(
+        "Twisted",
+        ("twisted/internet/epollreactor.py", "twisted/internet/pollreactor.py", "twisted/internet/selectreactor.py"),
+        ("twisted/internet/base.py", ".mainLoop"),
+        "twisted.internet.threads.deferToThread",
+    ),
+)
+
+
+def selecting(stack: Sequence[Location]) -> Library | None:
+    """Return the library whose loop waits in its selector at a stack, the innermost line first; None if none does.
+
+    A loop in C, as uvloop's, is known by the line that runs it.
+    """
+    inner = next((line for line in stack if not line.file.endswith(_SELECTORS)), None)
+    for library in LIBRARIES:
+        if inner is not None and inner.file.endswith(library.selects):
+            return library
+    if stack and any(call in linecache.getline(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
+        return _IN_C
+    return None
+
+
+def running(stack: Sequence[Location]) -> Library | None:
+    """Return the library below whose loop a stack's callback runs; None where a callback has a stack of its own."""
+    for library in LIBRARIES:
+        if library.runs is not None:
+            file, function = library.runs
+            if any(line.file.endswith(file) and line.function.endswith(function) for line in stack):
+                return library
+    return None
