@@ -178,3 +178,18 @@ def test_library_lines_are_told_from_the_programs() -> None:
     )  # fmt: skip
     assert str(made.line_of(3)) == "/srv/app.py:4 in main"
     assert [made.is_library(made.locations[number]) for number in (1, 2, 3, 4)] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("caller", "named"), [("/srv/app.py", "fill"), ("/srv/lib/site-packages/IPython/shell.py", "get"), (None, "get")]
+)
+def test_the_caller_stands_for_code_without_a_file(caller: str | None, named: str) -> None:
+    made = process(
+        text="cpython\x1f3.13\x1f/usr/lib/python3.13\x1fpython\x1fapp.py",
+        locations={"1": ["/usr/lib/python3.13/multiprocessing/managers.py", "_callmethod", 3],
+                   "2": ["<string>", "get", 2], "3": [caller or "", "fill", 5]},
+        nodes={"1": [0, 3] if caller else [0, 2], "2": [1, 2], "3": [2, 1]},
+    )  # fmt: skip
+    line = made.line_of(3)
+    assert line is not None
+    assert line.function == named

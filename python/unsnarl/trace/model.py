@@ -342,9 +342,12 @@ class Process:
         return self.own_line(self.own_stack(node))
 
     def own_line(self, lines: list[Location]) -> Location | None:
-        """Return the first line outside the standard library, or else the first line."""
-        own = [line for line in lines if not self.is_library(line)]
-        return own[0] if own else lines[0] if lines else None
+        """Return the first line outside the standard library, or else the first; for code without a file its caller."""
+        own = list(itertools.dropwhile(self.is_library, lines))
+        if not own:
+            return lines[0] if lines else None
+        caller = next((line for line in own if not line.file.startswith("<")), own[0])
+        return own[0] if PACKAGES in caller.file or self.is_library(caller) else caller
 
     def program_line(self, lines: list[Location]) -> Location | None:
         """Return the first line that belongs to no library, or else the first outside the standard library."""
