@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 
 from unsnarl.report.columns import COLUMNS, table, wrapped
+from unsnarl.trace.findings import alike
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, duration, share
 from unsnarl.trace.model import Process, Thread
 from unsnarl.trace.syscalls import Syscalls
@@ -62,15 +63,24 @@ def _printable(line: str) -> str:
 
 def _findings(findings: list[Finding], first: int | None) -> list[StyledLine]:
     lines: list[StyledLine] = []
-    for finding in findings:
-        where = "" if finding.pid == first else f" (process {finding.pid})"
-        lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{where}"))
-        lines += [("", f"     {detail}") for detail in finding.details]
+    for group in alike.groups(findings):
+        finding = group.worst
+        lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{_where(group, first)}"))
+        lines += [("", f"     {detail}") for detail in (*finding.details, group.together) if detail]
         for remedy in finding.remedies:
             command = f" ({remedy.command})" if remedy.command else ""
             saves = f", up to {duration(remedy.saves_ns)}" if remedy.saves_ns else ""
-            lines.append(("", f"     → {remedy.what}{command}{saves}"))
+            each = " in each" if saves and group.others else ""
+            lines.append(("", f"     → {remedy.what}{command}{saves}{each}"))
     return lines
+
+
+def _where(group: alike.Group, first: int | None) -> str:
+    """Return in words which processes a group of findings is about; nothing for the program's first one alone."""
+    count = len(group.others)
+    if not count:
+        return "" if group.worst.pid == first else f" (process {group.worst.pid})"
+    return f" (process {group.worst.pid}, and much the same in {count:,} other{'s' if count > 1 else ''})"
 
 
 def _threads(process: Process, columns: int) -> list[StyledLine]:

@@ -1,0 +1,65 @@
+"""Groups findings that say the same about several processes: of forty children with one cause, one row is read.
+
+Pure: findings in, groups out. The page and the data keep each process's own findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unsnarl.trace.findings.finding import Finding, duration
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings of one kind, at one place, with the same remedy.
+
+    Attributes:
+        worst: the finding that stands for all: the one about the most time.
+        others: the findings about other processes, in their order.
+    """
+
+    worst: Finding
+    others: list[Finding]
+
+    @property
+    def together(self) -> str:
+        """Return in words the time of all, or an empty string if there is one finding, or no time is known."""
+        times = [_time_ns(finding) for finding in (self.worst, *self.others)]
+        if not self.others or not all(times):
+            return ""
+        return f"in all {len(times):,} processes: {duration(sum(times))}"
+
+
+def groups(findings: list[Finding]) -> list[Group]:
+    """Return the findings in groups, at most one of each process in a group, in the order of the first of each."""
+    made: list[list[Finding]] = []
+    by_key: dict[tuple[object, ...], list[list[Finding]]] = {}
+    for finding in findings:
+        same = by_key.setdefault(_key(finding), [])
+        group = next((group for group in same if all(other.pid != finding.pid for other in group)), None)
+        if group is None:
+            group = list[Finding]()
+            same.append(group)
+            made.append(group)
+        group.append(finding)
+    return [_group(group) for group in made]
+
+
+def _group(findings: list[Finding]) -> Group:
+    worst = max(findings, key=_time_ns)
+    return Group(worst, [finding for finding in findings if finding is not worst])
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    remedies = tuple((remedy.what, remedy.command) for remedy in finding.remedies)
+    own = finding.pid if finding.kind == "time" else None  # where each process spent its time is its own
+    return finding.kind, finding.place, finding.severity, remedies, own
+
+
+def _time_ns(finding: Finding) -> float:
+    for name in ("start_ns", "total_ns"):
+        value = finding.figures.get(name)
+        if isinstance(value, (int, float)):
+            return value
+    return 0
