@@ -164,3 +164,35 @@ def test_the_name_of_the_program_and_copies_of_the_arguments_decide_nothing(rig:
     script = script_of(rig, text)
     rig.start(script)
     assert rig.served(script, "test").stdout == b"True\n"
+
+
+def test_a_learning_run_calls_no_function_that_an_import_has_registered_for_the_end(rig: Rig) -> None:
+    place = rig.directory / "place"
+    place.mkdir()
+    body = f"import atexit\natexit.register(lambda: open({str(place)!r} + '/made', 'a').write('x'))\n"
+    script = script_of(rig, body)
+    assert rig.verb("start", "--", script).returncode == 0, rig.verb("why", script).stdout
+    assert not [*place.iterdir()]
+    assert rig.warm(script).stdout == b"True\n"
+    assert (place / "made").read_text() == "x"
+
+
+def test_what_imports_print_at_the_end_of_a_run_is_none_of_their_printing(rig: Rig) -> None:
+    script = script_of(rig, "import atexit\natexit.register(print, 'the end')\n")
+    assert rig.verb("start", "--", script).returncode == 0, rig.verb("why", script).stdout
+    assert rig.warm(script).stdout == b"True\nthe end\n"
+
+
+def test_a_learning_run_removes_temporary_directories_that_the_end_of_a_run_removes(rig: Rig) -> None:
+    body = "import atexit, os, shutil, tempfile\npath = tempfile.mkdtemp()\natexit.register(shutil.rmtree, path)\n"
+    script = script_of(rig, body + "open(path + '/note', 'w').close()\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"makes the temporary" in rig.verb("why", script).stdout
+    assert not list(rig.directory.rglob("note"))
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_module_that_prints_is_named(rig: Rig, stream: str) -> None:
+    script = script_of(rig, f"import sys\nprint('a word', file=sys.{stream})\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod prints while it is imported" in rig.verb("why", script).stdout

@@ -74,6 +74,18 @@ def test_a_variable_that_decides_something_is_part_of_the_key(rig: Rig, module: 
         assert rig.warm(script, env=rig.env | {"DECIDES": value}).stdout.split()[0] == shown
 
 
+def test_the_directory_that_a_shell_names_is_a_variable_like_others(rig: Rig, tmp_path: Path) -> None:
+    script = script_of(rig, "VALUE = os.environ.get('PWD')")
+    rig.start(script, env=rig.env | {"PWD": str(tmp_path)})
+    for value in (str(tmp_path), "/one"):
+        assert rig.served(script, env=rig.env | {"PWD": value}).stdout.decode() == f"{value!r} True\n"
+    module = "VALUE = os.stat(os.environ['PWD']).st_ino == os.stat(os.getcwd()).st_ino"
+    script = script_of(rig, module)
+    for value, shown in ((str(rig.directory / "work"), b"True"), ("/", b"False")):
+        rig.start(script, env=rig.env | {"PWD": value})
+        assert rig.served(script, env=rig.env | {"PWD": value}).stdout == shown + b" True\n"
+
+
 def test_unset_empty_and_set_stay_apart(rig: Rig) -> None:
     script = script_of(rig, "VALUE = os.environ.get('KEPT', 'default') or 'empty'")
     for more, shown in (({}, b"'default'"), ({"KEPT": ""}, b"'empty'"), ({"KEPT": "x"}, b"'x'")):

@@ -172,7 +172,7 @@ def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
         ("import socket\ns = socket.socket()\ns.connect_ex(('127.0.0.1', 9))\n", b"connects a socket"),
         ("print('hello')\n", b"prints while it is imported"),
         ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
-        ("import os\nHERE = os.environ.get('PWD')\n", b"$PWD"),
+        ("import os\nHERE = os.environ.get('OLDPWD')\n", b"$OLDPWD"),
         ("kept = open(__file__)\n", b"open"),
         ("import os\nfor n in range(200): os.path.exists(str(n))\n", b"looks at many files of the working directory"),
         ("import os\nos.umask(0o077)\n", b"changes the file mode mask"),

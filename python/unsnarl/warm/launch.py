@@ -50,7 +50,7 @@ if __name__ == "__main__":
         sys.exit("unsnarl warm needs Python 3.11 or later, this is " + sys.version.split(" ", maxsplit=1)[0])
     _siblings()
     if sys.argv[1] == "probe":
-        _import_ours("_unsnarl_warm.learning.probe").main(sys.argv[2:])
+        _import_ours("_unsnarl_warm.learning.ending").run(sys.argv[2:], lambda: _import_ours("ctypes"))
     else:
         _job = _import_ours(_SERVER).main(sys.argv[2:])
         sys.modules["_unsnarl_warm.worker.worker"].run(_job)

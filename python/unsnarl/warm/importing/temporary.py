@@ -219,6 +219,13 @@ class Directories:
             except OSError:
                 pass  # removed already, or not empty
 
+    def clear(self) -> None:
+        """Remove what exists, with all that is in it: no function that the imports have registered for it is called."""
+        for made in self.left():
+            if os.path.isdir(made.path) and not os.path.islink(made.path):
+                sys.modules["shutil"].rmtree(made.path, ignore_errors=True)  # tempfile, which has made it, needs it
+        self.remove()
+
 
 def expected(renewals: list[Renewal]) -> Directories:
     """Begin to watch a server's imports, if learning has found temporary directories."""

@@ -15,7 +15,6 @@ Things that do not work:
 from __future__ import annotations
 
 import ast
-import atexit
 import contextlib
 import functools
 import gc
@@ -57,10 +56,10 @@ if TYPE_CHECKING:
 _LOADED = (ast, importlib.util, path_changes)
 
 # Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
-# each value would never be used again.
+# each value would never be used again. (PWD has as many values as there are directories, which may be in a key, too.)
 VOLATILE = frozenset(
     [
-        "PWD", "OLDPWD", "SHLVL", "_", "WINDOWID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
+        "OLDPWD", "_", "WINDOWID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
         "TMUX_PANE", "STY", "XDG_SESSION_ID", "INVOCATION_ID", "JOURNAL_STREAM",
     ]
 )  # fmt: skip
@@ -83,7 +82,9 @@ class Watch:
     ``fatal`` holds ``(wanted, reason)``: a module that must not be imported ahead, empty for all of them, and why.
     """
 
-    def __init__(self, others: kept.Others | None = None, *, may_keep_directory: bool = False) -> None:
+    def __init__(
+        self, made: temporary.Directories, others: kept.Others | None = None, *, may_keep_directory: bool = False
+    ) -> None:
         self.current = ""
         self.may_keep_directory = may_keep_directory
         # In place of the real values of what the imports read, in a run that looks for kept ones.
@@ -105,7 +106,7 @@ class Watch:
         self.sought: set[str] = set()
         self.asks_tty = self.asks_size = self.asks_cwd = self.asks_umask = False
         self.renewals: list[Renewal] = []
-        self.temporary = temporary.Directories()
+        self.temporary = made
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
@@ -388,7 +389,6 @@ def _install(watch: Watch) -> None:
     arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
     path_lookups.watch(watch.look)
     module_lookups.watch(watch.sought, watch.seen.portions, watch.look)
-    atexit.register(watch.temporary.remove)  # runs last of all exit functions
     watch.temporary.watch_ends()
 
 
@@ -448,10 +448,10 @@ def _judge(watch: Watch, command: preload.Command, descriptors: set[str]) -> Non
         watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
 
 
-def main(args: list[str]) -> None:
+def main(args: list[str], made: temporary.Directories) -> None:
     """Learn a command; write facts and ``exclude`` lines to OUT, and the values to compare to OUT.values.
 
-    Words: ``OUT KIND NAME WANTED SEED SITE WORDS OTHERS``.
+    ``made`` gets the temporary files that the imports make. Words: ``OUT KIND NAME WANTED SEED SITE WORDS OTHERS``.
 
     - WANTED: a file of ``module<TAB>file`` lines, the modules that earlier runs have loaded.
     - SEED: ``given`` if the hash seed was set to make two learning runs comparable, and is not the caller's.
@@ -466,7 +466,7 @@ def main(args: list[str]) -> None:
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
     others = kept.Others(sources[1:].split("\n")) if sources.startswith("+") else None
-    command, watch = preload.Command(kind, name), Watch(others, may_keep_directory=sources != "real")
+    command, watch = preload.Command(kind, name), Watch(made, others, may_keep_directory=sources != "real")
     _install(watch)
     if site == "later":
         _set_up_site(watch)

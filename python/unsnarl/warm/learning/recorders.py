@@ -30,6 +30,7 @@ def install(watch: Watch) -> None:
     _watch_umask(watch)
     _watch_terminals(watch)
     _watch_input(watch)
+    _watch_output(watch)
     _watch_random(watch)
     _watch_kinds(watch)
     _watch_locale(watch)
@@ -293,6 +294,18 @@ def _watch_input(watch: Watch) -> None:
         return by_number(fd, length)
 
     os.read = read_by_number
+
+
+def _watch_output(watch: Watch) -> None:
+    """Watch for an import that prints: each run has to print it. C code, and a write to a descriptor, is seen later."""
+    for stream in (sys.stdout, sys.stderr):
+
+        def write(text: str, /, plain: Callable[[str], int] = stream.write) -> int:
+            if text:
+                watch.fail("prints")
+            return plain(text)
+
+        stream.write = write  # type: ignore[method-assign]
 
 
 INPUT = "reads the standard input"
