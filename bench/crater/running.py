@@ -67,7 +67,8 @@ def words(suite: Suite, report: Path, only: Sequence[str] = ()) -> list[str]:
     left_out = [f"--deselect={name}" for name in suite.without]
     # The root is fixed, so that one test of an installed package has the same name when it runs alone.
     root = ["--rootdir=."] if suite.source == "wheel" else []
-    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", "-o", "junit_family=xunit1", *root]
+    # The name of a test is printed before it runs, so that the output of a run that comes to no end ends with it.
+    options = ["-v", "-p", "no:cacheprovider", f"--junitxml={report}", "-o", "junit_family=xunit1", *root]
     selected = list(only) or list(suite.tests)
     return ["-m", "pytest", *options, *left_out, *suite.options, *selected]
 

@@ -259,6 +259,14 @@ def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
     assert running.run(suite, "plain", python, tmp_path).outcomes == {outcomes.THE_RUN: "ended by SIGSEGV"}
 
 
+def test_a_suite_whose_plain_run_dies_names_the_test(tmp_path: Path) -> None:
+    dies = "def test_dies():\n    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    (tmp_path / "test_thing.py").write_text(f"def test_passes(): pass\n\n{dies}")
+    suite = Suite("thing", "1", ("test_thing.py",), limit_s=60)
+    with pytest.raises(preparation.Unprepared, match=r"ended by SIGKILL\): test_thing.py::test_dies"):
+        trial.carry_out(suite, Path(sys.executable), tmp_path, lambda _: None)
+
+
 def test_a_suite_whose_plain_run_comes_to_no_end_is_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
