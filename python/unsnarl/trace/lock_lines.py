@@ -11,13 +11,13 @@ import functools
 import linecache
 import re
 
-_ITEM = re.compile(r"\.get\b")
+_ITEM = re.compile(r"\bget\b")
 _ACQUIRE = re.compile(r"\.acquire\(")
 _LOCK = re.compile(r"\bacquire|__enter__|enter_context|^\s*with\b")
 
 
 def takes_item(file: str, line: int) -> bool:
-    """Tell whether a line takes an item of a queue, and acquires no lock."""
+    """Tell whether a line takes an item of a queue, by `queue.get` or by a bound `get`, and acquires no lock."""
     text = linecache.getline(file, line)
     return bool(_ITEM.search(text)) and not _LOCK.search(text)
 

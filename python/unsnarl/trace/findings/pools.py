@@ -43,6 +43,12 @@ _TRIO_THREADS = "trio/_core/_thread_cache.py"
 _ANYIO_THREADS = "anyio/_backends/_asyncio.py"
 """The ends of the files with the threads of `trio.to_thread`, and of `anyio.to_thread` on asyncio."""
 
+_THREAD_POOL = ("multiprocessing/pool.py", "worker")
+"""The end of the file, and the function, in which workers of `multiprocessing.pool.ThreadPool` take tasks."""
+
+_RESULTS = frozenset(("Future.result", "ApplyResult.wait"))
+"""Functions that wait for the results of a pool of threads."""
+
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the pools of a process."""
@@ -56,9 +62,19 @@ def _pools(process: Process) -> dict[str, set[int]]:
     """Return the workers of each pool of threads, by the pool's name."""
     pools: dict[str, set[int]] = defaultdict(set)
     for number, _, node, _ in process.stacks:
-        if any(_is_worker(process, line) for line in process.stack(node)):
-            pools[re.sub(r"[-_ ]\d+$", "", process.label(number))].add(number)
+        stack = process.own_stack(node)
+        if any(_is_worker(process, line) for line in stack) or _of_thread_pool(process, stack) is not None:
+            pools[re.sub(r"[-_ ]\d+(?=$| \()", "", process.label(number))].add(number)
     return pools
+
+
+def _of_thread_pool(process: Process, stack: list[Location]) -> int | None:
+    """Return how many lines a worker of a `ThreadPool` has in its task; None for any other thread."""
+    file, function = _THREAD_POOL
+    for index, line in enumerate(stack):
+        if line.function == function and line.file.endswith(file) and process.is_library(line):
+            return index if any(outer.function == "Thread.run" for outer in stack[index:]) else None
+    return None
 
 
 def _is_worker(process: Process, line: Location) -> bool:
@@ -77,6 +93,9 @@ def _is_in_task(process: Process, node: int) -> bool:
     inner = list(itertools.takewhile(lambda line: not _is_of_anyio(line), stack))
     if len(inner) < len(stack):
         return not all(line.file.endswith(WAITING_FILES) for line in inner)
+    below = _of_thread_pool(process, stack)
+    if below is not None:
+        return below > 0
     return any(line.function in _TASKS and _is_of_pool(process, line) for line in stack)
 
 
@@ -135,7 +154,7 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
     for_results = sum(
         time_ns
         for number, state, node, time_ns in process.stacks
-        if number not in numbers and state == LOCK and "Future.result" in _functions(process, node)
+        if number not in numbers and state == LOCK and not _RESULTS.isdisjoint(_functions(process, node))
     )
     queued = for_results / (full_ns * len(numbers))
     place = max(waits, key=lambda place: waits[place])
