@@ -1,7 +1,7 @@
 """Eight threads make requests through a pool of two connections."""
 
 # needs urllib3
-# first: waiting for work or for other threads in `HTTPConnectionPool._get_conn`
+# first: waiting for work or for other threads in `fetch`
 # finding: empty-pool, line requests, remedy none
 # not: no-lock-contention, convoy
 import http.server, threading, time, urllib3

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.test_trace_findings import LENGTH, MS, long_run, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import account
+from unsnarl.trace.model import C_LOCK, Process
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=12))
@@ -82,3 +85,44 @@ def test_the_interpreter_s_own_frame_of_a_constructor_is_no_line() -> None:
     )
     assert [line.file for line in found.stack(1)] == ["/lib/socket.py", "/lib/http.py"]
     assert str(found.line_of(1)) == "/lib/socket.py:719 in readinto"
+
+
+LIBRARY = "/srv/lib/python3/site-packages"
+
+
+def in_libraries(**members: Any) -> Process:
+    """Return a run of one thread that is in I/O for 0.9 s in a library, which a line of the program calls."""
+    given: dict[str, Any] = {
+        "length_ns": LENGTH,
+        "threads": [thread(0, "MainThread", io_ns=900 * MS)],
+        "stacks": [[0, 3, 2, 900 * MS]],
+        "locations": {"1": ["/srv/app.py", "crunch", 4], "2": [f"{LIBRARY}/polars/engine.py", "collect", 9],
+                      "3": ["/venv/bin/polars", "<module>", 8]},
+        "nodes": {"1": [0, 1], "2": [1, 2], "3": [0, 3]},
+    }  # fmt: skip
+    return process(**{**given, **members})
+
+
+def test_the_program_s_line_is_named_and_not_the_library_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def source(file: str, _: int) -> str:
+        return "frame.sort()\n" if file == "/srv/app.py" else ""
+
+    monkeypatch.setattr("linecache.getline", source)
+    [found] = account.findings(in_libraries())
+    assert "in I/O in `crunch` (app.py:4)" in found.title
+    assert found.details == ["app.py:4: frame.sort() (mostly in `collect`, polars/engine.py:9)"]
+
+
+def test_the_script_that_starts_a_command_is_a_part_of_its_library() -> None:
+    [found] = account.findings(in_libraries(nodes={"1": [0, 1], "2": [3, 2], "3": [0, 3]}))
+    assert "in I/O in `collect` (engine.py:9)" in found.title
+
+
+@pytest.mark.parametrize(
+    ("threads", "words"), [(1, "waiting for C code's own threads"), (2, "waiting for a lock in C code")]
+)
+def test_the_only_thread_waits_for_no_other_thread_s_lock(threads: int, words: str) -> None:
+    waits = [{"thread": 0, "node": 2, "peer": C_LOCK, "count": 9}]
+    every = [thread(number, f"t{number}", io_ns=900 * MS) for number in range(threads)]
+    parts = account.parts_of(in_libraries(peers=waits, threads=every), [0])
+    assert words in [part.what for part in parts]

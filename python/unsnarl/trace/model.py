@@ -13,7 +13,7 @@ import json
 import linecache
 import os
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from unsnarl.trace import lock_lines
@@ -324,22 +324,27 @@ class Process:
         return dict(result)
 
     @functools.cached_property
-    def _line_of(self) -> dict[int, Location | None]:
-        """What ``line_of`` has returned: the same nodes are asked for again and again."""
+    def _lines(self) -> dict[int, tuple[Location | None, Location | None]]:
+        """What ``_lines_of`` has returned: the same nodes are asked for again and again."""
         return {}
+
+    def _lines_of(self, node: int) -> tuple[Location | None, Location | None]:
+        if node not in self._lines:
+            stack = self.own_stack(node)
+            self._lines[node] = self.own_line(stack), self.program_line(stack)
+        return self._lines[node]
 
     def line_of(self, node: int) -> Location | None:
         """Return the innermost line of a stack outside the standard library, or else the innermost line."""
-        if node not in self._line_of:
-            self._line_of[node] = self._find_line(node)
-        return self._line_of[node]
+        return self._lines_of(node)[0]
+
+    def program_line_of(self, node: int) -> Location | None:
+        """Return the innermost line of a stack that belongs to no library, or else what ``line_of`` returns."""
+        return self._lines_of(node)[1]
 
     def own_stack(self, node: int) -> list[Location]:
         """Return the lines of a stack without those of the parent that forked this process, the innermost first."""
         return list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
-
-    def _find_line(self, node: int) -> Location | None:
-        return self.own_line(self.own_stack(node))
 
     def own_line(self, lines: list[Location]) -> Location | None:
         """Return the first line outside the standard library, or else the first; for code without a file its caller."""
@@ -350,9 +355,13 @@ class Process:
         return own[0] if PACKAGES in caller.file or self.is_library(caller) else caller
 
     def program_line(self, lines: list[Location]) -> Location | None:
-        """Return the first line that belongs to no library, or else the first outside the standard library."""
-        own = (line for line in lines if PACKAGES not in line.file and not self.is_library(line))
-        return next(own, None) or self.own_line(lines)
+        """Return the first line that belongs to no library, or else the first outside the standard library.
+
+        The script that starts an installed command is a part of its library.
+        """
+        foreign = (self.is_library(line) or PACKAGES in line.file or _is_launcher(line) for line in lines)
+        first = next((index for index, is_foreign in enumerate(foreign) if not is_foreign), 0)
+        return self.own_line(lines[first:])
 
     def is_in_wait(self, node: int) -> bool:
         """Tell whether a stack ends in the standard library's functions that do nothing but wait for other threads.
@@ -453,6 +462,11 @@ _CLEANUP = Location("__init__", "__init__", 0)
 """The interpreter's own frame between the call of a class and ``__init__`` (``_Py_InitCleanup`` of CPython)."""
 
 
+def _is_launcher(line: Location) -> bool:
+    directory, name = os.path.split(line.file)
+    return os.path.basename(directory) == "bin" and "." not in name and line.function == "<module>"
+
+
 def _is_fork(line: Location) -> bool:
     return line.function == _FORKED[0] and line.file.endswith(_FORKED[1])
 
@@ -481,19 +495,3 @@ def from_json(text: str) -> Process:
 
 def _entries(kind: type[_Entry], entries: list[dict[str, Any]]) -> list[_Entry]:
     return [kind(**entry) for entry in entries]
-
-
-def summary_of(process: Process) -> dict[str, Any]:
-    """Return a process as plain data for JSON, without the stretches."""
-    names = [field.name for field in fields(process)]
-    return {name: _plain(getattr(process, name)) for name in names}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if hasattr(value, "__dataclass_fields__"):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != "stretches"}
-    return value

@@ -10,10 +10,23 @@ import linecache
 from collections import defaultdict
 from dataclasses import dataclass
 
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings import loops
 from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
-from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Location, Process, Thread
+from unsnarl.trace.model import (
+    C_LOCK,
+    COMPUTING,
+    IN_IO,
+    LOCK,
+    PACKAGES,
+    RUNNING,
+    SLEEPING,
+    WAITING,
+    Location,
+    Process,
+    Thread,
+)
 
 MOST_PARTS = 5
 """Parts that are named; the others are one."""
@@ -40,6 +53,9 @@ IDLE = frozenset(("waiting for work or for other threads", _IN_LOOP))
 
 RECORDER = "unsnarl/trace/traced/tasks.py"
 """The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
+
+OWN_THREADS = "C code's own threads"
+"""What the only thread of Python's waits for in a futex."""
 
 _OTHER = "other"
 _FOR_CHILD = "waiting for a child process"
@@ -97,10 +113,12 @@ def findings(process: Process) -> list[Finding]:
     details: list[str] = []
     if len(process.threads) > 1:
         details.append(f"so {len(process.threads):,} threads together; `{process.label(slowest)}`: {in_words(shown)}")
-    place = _line_worth_showing(shown) or _line_worth_showing(whole)
+    place = _line_worth_showing(process, shown) or _line_worth_showing(process, whole)
     code = linecache.getline(place.file, place.line).strip() if place is not None else ""
     if place is not None and code:
-        details.append(f"{place.file.rpartition('/')[2]}:{place.line}: {code[:120]}")
+        inner = _inner_line(process, place)
+        within = f" (mostly in `{inner.function}`, {inner.file.rpartition(PACKAGES)[2]}:{inner.line})" if inner else ""
+        details.append(f"{place.file.rpartition('/')[2]}:{place.line}: {code[:120]}{within}")
     return [
         Finding(
             "time",
@@ -114,10 +132,22 @@ def findings(process: Process) -> list[Finding]:
     ]
 
 
-def _line_worth_showing(parts: list[Part]) -> Location | None:
+def _line_worth_showing(process: Process, parts: list[Part]) -> Location | None:
+    """Return the line of the largest part at a line; one at which the program does something before any other."""
     least_ns = SHOWN_SHARE * sum(part.time_ns for part in parts)
-    worth = (part for part in parts if part.place is not None and part.what != _IMPORTING and part.time_ns >= least_ns)
-    return next((part.place for part in worth), None)
+    worth = [part for part in parts if part.place is not None and part.what != _IMPORTING and part.time_ns >= least_ns]
+    does = (part for part in worth if part.what not in IDLE or not _is_behind_the_scenes(process, part))
+    return next((part.place for part in (*does, *worth)), None)
+
+
+def _inner_line(process: Process, place: Location) -> Location | None:
+    """Return the line of a library that takes most of the time of a line of the program, if a library takes most."""
+    times: dict[Location | None, int] = defaultdict(int)
+    for _, state, node, time_ns in process.stacks:
+        if node and state != WAITING and process.program_line_of(node) == place:
+            times[process.line_of(node)] += time_ns
+    inner = max(times, key=lambda line: times[line], default=None)
+    return inner if inner != place and 2 * times[inner] > sum(times.values()) else None
 
 
 def slowest_thread(process: Process) -> int:
@@ -202,7 +232,7 @@ def _parts_of_thread(
         else:
             what = _what(process, state, node)
             for peer, part_ns in _by_peer(time_ns, peers.get(node, []) if state == IN_IO else []):
-                times[_waiting_for(what[0], peer), what[1]] += part_ns
+                times[_waiting_for(process, node, what[0], peer), what[1]] += part_ns
     # Imports without a stack are running, or read files.
     rest = max(sum(imports.values()) - imported, 0)
     for state in (RUNNING, IN_IO):
@@ -256,7 +286,7 @@ def _short_calls(
     process: Process, stacks: list[tuple[int, int, int]], short_ns: int
 ) -> list[tuple[Location | None, int]]:
     """Place short calls where their thread computes in between."""
-    running = [(process.line_of(node), time_ns) for state, node, time_ns in stacks if state == RUNNING and node]
+    running = [(process.program_line_of(node), time_ns) for state, node, time_ns in stacks if state == RUNNING and node]
     whole = sum(time_ns for _, time_ns in running)
     return [(place, short_ns * time_ns // whole) for place, time_ns in running] if whole and short_ns else []
 
@@ -271,10 +301,17 @@ def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | Non
     return [(most[0], time_ns - sum(part for _, part in parts)), *parts]
 
 
-def _waiting_for(what: str, peer: str | None) -> str:
-    """Return what a thread waits for, with the peer, unless it is known better."""
+def _waiting_for(process: Process, node: int, what: str, peer: str | None) -> str:
+    """Return what a thread waits for, with the peer, unless it is known better.
+
+    A lock in C code for which no other thread of Python's competes is one of the library's own, as in a query engine
+    whose threads compute while their caller waits; that is, unless the line acquires a lock between processes.
+    """
     if not peer or what not in ("in I/O", "waiting for the network"):
         return what
+    if peer == C_LOCK and len(process.threads) == 1:
+        inner = process.own_stack(node)[0]
+        return f"waiting for {peer if lock_lines.calls_acquire(inner.file, inner.line) else OWN_THREADS}"
     return f"waiting for {peer}"
 
 
@@ -325,14 +362,14 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         return what, None
     if state == LOCK or (state == IN_IO and process.is_in_wait(node)):
         if is_for_work(process, node):
-            return "waiting for work or for other threads", process.line_of(node)
-        return "blocked on a lock", process.line_of(node)
+            return "waiting for work or for other threads", process.program_line_of(node)
+        return "blocked on a lock", process.program_line_of(node)
     waits_for = _waits_for(process.own_stack(node)) if state in (IN_IO, SLEEPING) else ""
     if waits_for == _IN_LOOP:
         return waits_for, None  # eventlet's hub sleeps where it has no socket to wait for
     if state == IN_IO or waits_for == _FOR_CHILD:
         what = waits_for  # `Popen.wait` with a timeout sleeps between two looks
-    return what, process.line_of(node)
+    return what, process.program_line_of(node)
 
 
 def is_recording(process: Process, node: int) -> bool:

@@ -105,7 +105,7 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
     for begin, length_ns, state, node in _calls(thread):
         if length_ns < STALL_NS or not loop.may_run(process, begin, node) or not _is_in_callback(process, state, node):
             continue
-        place = process.line_of(node)
+        place = process.program_line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
         stalls[str(place) if place else None].append((state, length_ns))

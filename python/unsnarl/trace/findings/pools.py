@@ -202,7 +202,7 @@ def pickling(process: Process) -> list[Finding]:
     times: dict[tuple[int, str], int] = defaultdict(int)
     for number, state, node, time_ns in process.stacks:
         if state == RUNNING and _is_pickling(process, node):
-            times[number, str(process.line_of(node))] += time_ns
+            times[number, str(process.program_line_of(node))] += time_ns
     total = sum(times.values())
     if total < max(LEAST_NS, PICKLING_SHARE * process.length_ns):
         return []
