@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.extensions import compiler
 from tests.integration.waiting import until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.integration.conftest import Rig
 
 WARM = "print('_unsnarl_warm' in sys.modules)\n"
@@ -196,3 +199,15 @@ def test_a_module_that_prints_is_named(rig: Rig, stream: str) -> None:
     script = script_of(rig, f"import sys\nprint('a word', file=sys.{stream})\n")
     assert rig.verb("start", "--", script).returncode == 1
     assert b"mod prints while it is imported" in rig.verb("why", script).stdout
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_threads_that_a_library_ends_at_a_fork_rule_out_nothing(rig: Rig, tmp_path: Path, is_ended: bool) -> None:
+    library = compiler.shared_library("threads", tmp_path)
+    script = script_of(rig, f"import ctypes\nlibrary = ctypes.CDLL({str(library)!r})\n")
+    environ = rig.env | ({"ENDS_AT_FORK": "1"} if is_ended else {})
+    assert rig.verb("start", "--", script, env=environ).returncode == (0 if is_ended else 1)
+    if is_ended:
+        assert rig.served(script, env=environ).stdout == b"True\n"
+    else:
+        assert b"leaves a thread running" in rig.verb("why", script, env=environ).stdout

@@ -24,14 +24,7 @@ import sys
 
 from .. import facts as facts_of
 from ..importing import main_module, path_changes, preload, temporary, trampolines, values
-from ..renewals import (
-    DIRECTORY,
-    TEMPORARY_DIRECTORY,
-    USER_BASE,
-    USER_SITE,
-    WORKING_DIRECTORY,
-    Renewal,
-)  # fmt: skip
+from ..renewals import DIRECTORY, TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, WORKING_DIRECTORY, Renewal
 from . import (
     arguments,
     effects,
@@ -44,6 +37,7 @@ from . import (
     plugins,
     process_state,
     recorders,
+    threads,
 )
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -362,7 +356,7 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
             continue  # a server opens it before the imports, at a high number
         target = os.readlink(f"/proc/self/fd/{fd}")
         watch.fatal.append(("", f"an import leaves {target} open"))
-    if len(os.listdir("/proc/self/task")) > 1:
+    if threads.are_left():
         watch.fatal.append(("", "an import leaves a thread running"))
     with open(f"/proc/self/task/{os.getpid()}/children") as children:
         if children.read():
