@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.integration.conftest import Rig
 
 SCRIPT = "import sys, mod\nprint(mod.VALUE, '_unsnarl_warm' in sys.modules)\n"
@@ -88,3 +90,43 @@ def test_a_bound_that_usual_environments_do_not_change_is_kept(rig: Rig) -> None
     large = rig.env | {f"V{number}": "x" * 100_000 for number in range(19)}
     assert rig.warm(script, env=large).stdout == rig.plain(script, env=large).stdout
     assert b"larger than a mebibyte" in rig.verb("why", script, env=large).stdout
+
+
+def test_the_kind_of_the_interpreter_is_asked_of_a_program_that_only_reads(rig: Rig, tmp_path: Path) -> None:
+    (rig.directory / "bin" / "mod.py").write_text("import platform\nVALUE = platform.architecture()\n")
+    script = rig.script("who", SCRIPT)
+    rig.start(script)
+    assert rig.served(script).stdout == rig.plain(script).stdout.replace(b"False", b"True")
+    # Another program of that name is another caller's.
+    (tmp_path / "file").write_text("#!/bin/sh\necho 32-bit executable\n")
+    (tmp_path / "file").chmod(0o755)
+    environ = rig.env | {"PATH": f"{tmp_path}:{rig.env['PATH']}"}
+    for _ in range(2):
+        assert rig.warm(script, env=environ).stdout.startswith(b"('32bit', ")
+        rig.verb("start", "--", script, env=environ)
+
+
+def test_any_other_program_is_still_run_by_runs_only(rig: Rig) -> None:
+    (rig.directory / "bin" / "mod.py").write_text("import platform\nVALUE = platform.architecture('/bin/sh')\n")
+    script = rig.script("who", SCRIPT)
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"runs a program while it is imported" in rig.verb("why", script).stdout
+
+
+def test_the_environment_of_wsgiref_is_read_in_each_run(rig: Rig) -> None:
+    text = "from wsgiref.handlers import BaseHandler\nclass Value:\n"
+    text += (
+        "    __repr__ = lambda self: str((BaseHandler.os_environ.get('OF_RUN'), 'ONCE' in BaseHandler.os_environ))\n"
+    )
+    (rig.directory / "bin" / "mod.py").write_text(text + "VALUE = Value()\n")
+    script = rig.script("who", SCRIPT)
+    rig.start(script, env=rig.env | {"OF_RUN": "first", "ONCE": ""})
+    assert rig.served(script, env=rig.env | {"OF_RUN": "second"}).stdout == b"('second', False) True\n"
+
+
+def test_an_object_that_keeps_the_environment_of_wsgiref_rules_a_server_out(rig: Rig) -> None:
+    text = "from wsgiref.handlers import CGIHandler\nVALUE = CGIHandler().base_env.get('OF_RUN')\n"
+    (rig.directory / "bin" / "mod.py").write_text(text)
+    script = rig.script("who", SCRIPT)
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"reads the whole environment" in rig.verb("why", script).stdout

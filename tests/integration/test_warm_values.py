@@ -116,3 +116,20 @@ def test_a_number_that_fits_into_one_clock_by_chance_is_none() -> None:
     looks[0].renewals, looks[1].renewals, looks[2].renewals = [constant, clock], [], [clock]
     assert learner._of_most(looks[:1]) == [constant, clock]
     assert learner._of_most(looks) == [clock]
+
+
+@pytest.mark.parametrize("made", ["frozenset([id(ONE), id(TWO)])", "(id(ONE), 1)", "[id(ONE)]", "{'one': id(ONE)}"])
+def test_addresses_in_containers_are_those_of_the_server_and_all_workers(rig: Rig, made: str) -> None:
+    script = script_of(rig, f"ONE, TWO = object(), object()\nKEPT = {made}\nVALUE = id(ONE) in (*KEPT, id(ONE))\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True True\n"
+
+
+def test_an_object_in_the_place_of_a_module_needs_no_globals(rig: Rig) -> None:
+    text = "import sys, types\nclass Alias(types.ModuleType):\n    def __getattribute__(self, name): return None\n"
+    text += "class Bare:\n    __slots__ = ()\n"
+    script = script_of(
+        rig, text + "sys.modules['mod.alias'], sys.modules['mod.bare'] = Alias('x'), Bare()\nVALUE = 1\n"
+    )
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 True\n"

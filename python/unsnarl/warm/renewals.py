@@ -14,6 +14,7 @@ all workers would share it. The learning run finds such globals, the facts file 
 | ``Recipe(HEX, 12)`` | ``hex12`` | twelve random hexadecimal digits |
 | :data:`UUID` | ``uuid4`` | the digits of a random UUID |
 | :data:`UUID_OBJECT` | ``UUID`` | a random UUID, an object of :mod:`uuid` |
+| :data:`CGI_ENVIRON` | ``cgi`` | the environment as :mod:`wsgiref` reads it |
 | :data:`TEMPORARY_DIRECTORY` | ``mkdtemp`` | the path of a new directory, see ``importing/temporary.py`` |
 
 Invariant: :meth:`Recipe.parse` reads back every text that ``str`` of a recipe has written.
@@ -98,6 +99,8 @@ class Recipe:
             return self._of_user()
         if self.kind == PROCESS_ID.kind:
             return os.getpid()
+        if self == CGI_ENVIRON:
+            return sys.modules["wsgiref.handlers"].read_environ()
         if self.is_random:
             return self._random_value()
         return getattr(time, self.kind)()
@@ -134,10 +137,21 @@ WORKING_DIRECTORY = Recipe("cwd")
 PROCESS_ID = Recipe("getpid")
 UUID = Recipe("uuid4")
 UUID_OBJECT = Recipe("UUID")
+CGI_ENVIRON = Recipe("cgi")
 TEMPORARY_DIRECTORY = Recipe("mkdtemp")
 # In this order: the second is computed from the first.
 USER_BASE, USER_SITE = Recipe("userbase"), Recipe("usersite")
-_PLAIN = (*CLOCKS, WORKING_DIRECTORY, PROCESS_ID, UUID, UUID_OBJECT, TEMPORARY_DIRECTORY, USER_BASE, USER_SITE)
+_PLAIN = (
+    *CLOCKS,
+    WORKING_DIRECTORY,
+    PROCESS_ID,
+    UUID,
+    UUID_OBJECT,
+    CGI_ENVIRON,
+    TEMPORARY_DIRECTORY,
+    USER_BASE,
+    USER_SITE,
+)
 
 
 def kept(source: str, tail: str = "", *, is_bytes: bool = False) -> Recipe:
@@ -154,7 +168,7 @@ def kept(source: str, tail: str = "", *, is_bytes: bool = False) -> Recipe:
 
 @dataclass(frozen=True)
 class Renewal:
-    """A global, by its module and its name there, and the recipe for its value."""
+    """A global, by its module and its name there, and the recipe for its value; or ``CLASS.NAME`` of a class there."""
 
     module: str
     name: str

@@ -51,9 +51,17 @@ _KEEPING: Any = (dict, list, tuple, partial, type(_Function), type(_Function.__c
 def modules() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield names and globals of the loaded modules, without unsnarl's own."""
     for name, module in list(sys.modules.items()):
-        names: Any = getattr(module, "__dict__", None)
-        if type(names) is dict and not name.startswith("_unsnarl_warm"):
+        if not name.startswith("_unsnarl_warm") and (names := namespace(module)):
             yield name, names
+
+
+def namespace(module: object) -> dict[str, Any]:
+    """Return the globals of a module, nothing for an object in its place that has none; calls no code of either."""
+    try:
+        names: Any = object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return {}
+    return names if type(names) is dict else {}
 
 
 def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:

@@ -14,6 +14,8 @@ import sys
 from importlib.machinery import PathFinder
 from zipimport import ZipImportError, zipimporter
 
+from . import holders
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import ast
@@ -290,7 +292,7 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
             lost.append("a tuple")
     for name, module in list(sys.modules.items()):
         if not name.startswith("_unsnarl_warm") and name != "__main__":
-            names = getattr(module, "__dict__", {})
+            names = holders.namespace(module)
             lost += [f"{name}.{key}" for key, value in list(names.items()) if _holds_sentinel(value)]
     return lists, lost
 
@@ -369,7 +371,7 @@ def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes
         if not raw:
             continue
         for module in list(sys.modules.values()):
-            for key, value in list(getattr(module, "__dict__", {}).items()):
+            for key, value in list(holders.namespace(module).items()):
                 if type(value) in (str, bytes) and value in (raw, os.fsdecode(raw)):
                     found.append((module, key, name, type(value) is bytes))
     return found

@@ -48,7 +48,7 @@ _TIMES = ("%H%M%S", "%H:%M:%S", "%H-%M-%S")
 
 def of_module(name: str) -> Iterator[tuple[str, Any]]:
     """Yield the compared values of a module, each with its name there."""
-    names: dict[str, Any] = getattr(sys.modules.get(name), "__dict__", {})
+    names = holders.namespace(sys.modules.get(name))
     for key, value in list(names.items()):
         if key.startswith("__") and key.endswith("__"):
             continue
@@ -68,7 +68,7 @@ def is_of_mask(row: tuple[str, str, str]) -> bool:
 
 def of_global(module: str, name: str) -> Any:
     """Return a global, None if there is none."""
-    return getattr(sys.modules.get(module), "__dict__", {}).get(name)
+    return holders.namespace(sys.modules.get(module)).get(name)
 
 
 def _is_plain(value: object) -> bool:
@@ -110,14 +110,19 @@ def _digest(value: object) -> int:
     if _is_uuid(kind):
         value = _number_of(held)
     if kind is dict:
-        value = [pair for pair in held.items() if all(_is_compared(part) for part in pair)]
-    if kind in (set, frozenset):
-        value = sorted(map(repr, held))  # the order depends on insertion and on hashes, which may be addresses
-    if type(value) is int and value in _ADDRESSES:
-        return 0
-    text = repr(value)
+        value = [tuple(map(_unplaced, pair)) for pair in held.items() if all(_is_compared(part) for part in pair)]
+    elif kind in (tuple, list):
+        value = list(map(_unplaced, held))
+    elif kind in (set, frozenset):
+        value = sorted(repr(_unplaced(one)) for one in held)  # the order depends on insertion, and on hashes
+    text = repr(_unplaced(value))
     # Independent of the hash seed, which is the caller's in a server.
     return 0 if "0x" in text else int.from_bytes(_imp.source_hash(0, text.encode("utf-8", "surrogatepass")), "little")
+
+
+def _unplaced(value: object) -> object:
+    """Return the same number for all addresses."""
+    return 0 if type(value) is int and value in _ADDRESSES else value
 
 
 def _recipe(key: str, value: object) -> Recipe | None:

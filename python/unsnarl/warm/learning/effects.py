@@ -12,6 +12,7 @@ without a call of the command. The audit hook raises before that happens, and th
 | making a directory that exists | changes nothing |
 | making a new directory | a run makes or finds it too; it is removed again if the module is not imported ahead |
 | ``/sbin/ldconfig -p`` | prints a file; ``ctypes.util.find_library`` runs it |
+| ``file -b``, of the interpreter | prints the kind of that file; ``platform.architecture`` runs it |
 
 Invariant: every event that is not listed here as harmless is forbidden before it happens.
 """
@@ -79,6 +80,8 @@ _INPUTS = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
+# The program that prints of which kind a file is.
+KINDS = "file"
 
 
 def is_local(host: object) -> bool:
@@ -92,10 +95,16 @@ def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
     return event in ("subprocess.Popen", "os.posix_spawn") and args[:2] == _LISTING_LIBRARIES
 
 
+def _is_reading(event: str, args: tuple[object, ...]) -> bool:
+    """Return whether an event starts a program that only reads, and nothing but what a server watches."""
+    of_interpreter = (KINDS, [KINDS, "-b", os.path.realpath(sys.executable)])
+    return is_listing_libraries(event, args) or (event == "subprocess.Popen" and args[:2] == of_interpreter)
+
+
 def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:
     """Return in words what a forbidden event is about to do, None if it is allowed. ``made`` are temporary files."""
     if event in _ALWAYS:
-        return None if is_listing_libraries(event, args) else _ALWAYS[event]
+        return None if _is_reading(event, args) else _ALWAYS[event]
     if event == "open" and args[0] in _INPUTS:
         return "reads the standard input"
     if event == "os.kill":

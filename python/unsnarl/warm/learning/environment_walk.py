@@ -159,9 +159,9 @@ class Walks:
         self._volatile = volatile
         self._walks: list[Walk] = []
         self.prefixes: set[str] = set()
-        # Modules of _BOUNDS that were imported, and whether one of them walks now: its values are only summed up.
+        # Modules of _BOUNDS that were imported, and whether a walk goes on whose values do not matter.
         self.summing: list[str] = []
-        self.is_summing = False
+        self.is_unread = False
 
     def begin(self, fail: Callable[[], None], read: Callable[[str], bytes], module: str) -> Walk:
         """Begin a walk of a module; ``fail`` is called if it reads the whole environment."""
@@ -185,13 +185,13 @@ class Walks:
             self.summing.append(module)
         return module in _BOUNDS
 
-    def summed(self, names: Iterator[Any]) -> Iterator[Any]:
-        """Yield names whose values are asked for only for their size."""
-        self.is_summing = True
+    def unread(self, names: Iterator[Any]) -> Iterator[Any]:
+        """Yield names whose values do not matter: they are summed up, handed to a known program, or read again."""
+        self.is_unread = True
         try:
             yield from names
         finally:
-            self.is_summing = False
+            self.is_unread = False
 
     def unbound(self) -> list[str]:
         """Return the modules that keep another value than with the usual environments."""

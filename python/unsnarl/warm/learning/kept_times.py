@@ -22,7 +22,7 @@ def find(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> list[Ren
     windows = {clock: (low, clock.value()) for clock, low in start.items()}
     found: list[Renewal] = []
     for name in modules:
-        for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
+        for key, value in list(holders.namespace(sys.modules.get(name)).items()):
             if type(value) in (int, float):
                 fit = [one for one, (low, high) in windows.items() if type(value) is type(low) and low <= value <= high]
                 found += [Renewal(name, key, one) for one in fit[:1]]

@@ -72,7 +72,7 @@ class Seen:
 
     def read_names(self, path: str) -> None:
         """Note that a directory was listed, unless by a finder of modules, which searches it for one name."""
-        by = next((module for module, _ in _callers(1)), "")
+        by = next((module for module, _ in callers(1)), "")
         if path.startswith(_ELSEWHERE) or by in _FINDERS:
             return
         if by.partition(".")[0] in _ENUMERATORS:
@@ -139,7 +139,7 @@ def _is_stamped(path: str, is_more: bool) -> bool:
     return (is_more or os.path.islink(path)) and os.path.isfile(path)
 
 
-def _callers(count: int) -> list[tuple[str, str]]:
+def callers(count: int) -> list[tuple[str, str]]:
     """Return module and function of the callers, the nearest first."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     found: list[tuple[str, str]] = []
@@ -152,7 +152,7 @@ def _callers(count: int) -> list[tuple[str, str]]:
 
 
 def _is_of_kind() -> bool:
-    return any(module.partition(".")[0] in _OF_PATHS and function in _OF_KIND for module, function in _callers(3))
+    return any(module.partition(".")[0] in _OF_PATHS and function in _OF_KIND for module, function in callers(3))
 
 
 def _above_all(paths: Iterable[str]) -> set[str]:

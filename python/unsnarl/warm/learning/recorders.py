@@ -10,8 +10,8 @@ import _warnings
 import os
 import sys
 
-from ..renewals import DIRECTORY
-from . import environment_walk
+from ..renewals import CGI_ENVIRON, DIRECTORY, Renewal
+from . import effects, environment_walk, path_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _variable_name(key: object) -> str:
 def _value(watch: Watch, key: Any, plain: Callable[[Any], Any]) -> Any:
     if environment_walk.is_of_walk(key):
         return plain(environment_walk.plain(key))
-    if watch.walks.is_summing:
+    if watch.walks.is_unread or path_lookups.callers(1) == _FOR_A_PROGRAM:  # of a copy, after all names
         return plain(key)
     name = _variable_name(key)
     watch.read_variable(name)
@@ -54,12 +54,35 @@ def _value(watch: Watch, key: Any, plain: Callable[[Any], Any]) -> Any:
 
 
 def _names(watch: Watch, names: Iterator[Any], *, may_walk: bool) -> Iterator[Any]:
-    if watch.sums_up():
-        return watch.walks.summed(names)
+    if watch.sums_up() or _is_known(watch):
+        return watch.walks.unread(names)
     if watch.is_on and may_walk:
         return watch.walk(ENVIRONMENT).names(names)
     watch.fail(ENVIRONMENT)
     return names
+
+
+# A function that walks through the environment for a program that prints the kind of a file; and one whose result a
+# class keeps, which each worker computes again.
+_FOR_A_PROGRAM = [("platform", "_syscmd_file")]
+_FOR_A_CLASS = [("wsgiref.handlers", "read_environ"), ("wsgiref.handlers", "BaseHandler")]
+_OF_CLASS = Renewal("wsgiref.handlers", "BaseHandler.os_environ", CGI_ENVIRON)
+
+
+def _is_known(watch: Watch) -> bool:
+    """Return whether one of these functions of the standard library walks through the environment."""
+    if not watch.is_on:
+        return False
+    callers = [one for one in path_lookups.callers(4) if one[0] != "collections.abc"]  # views of it
+    if callers[:1] == _FOR_A_PROGRAM:
+        watch.change_variable("PATH")
+        for entry in os.get_exec_path():
+            watch.look(f"{entry}/{effects.KINDS}")
+        return True
+    if callers[:2] == _FOR_A_CLASS:
+        watch.renewals.append(_OF_CLASS)
+        return True
+    return False
 
 
 def _watch_environment(watch: Watch) -> None:

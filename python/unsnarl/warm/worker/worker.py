@@ -183,7 +183,9 @@ def _renew(renewals: list[Renewal]) -> None:
             value = drawn[one.recipe] if one.recipe in drawn else one.recipe.value()
             if one.recipe.is_random:
                 drawn[one.recipe] = value
-            setattr(sys.modules[one.module], one.name, value)
+            holder, _, name = one.name.rpartition(".")
+            module = sys.modules[one.module]
+            setattr(getattr(module, holder) if holder else module, name, value)
 
 
 def _name(path: str) -> None:
