@@ -6,7 +6,8 @@
 ``bench/warm/every.json`` is the manifest: commands, and the files of the directory in which each runs. A command that
 is in none of the directories of ``--bin`` is left out, and the page says so.
 
-Each command runs plainly twice and, once its server has learned, warm. Before each run the directory, the home and the
+Each command runs plainly once, so that bytecode is cached, then twice in different seconds, so that times differ, and,
+once its server has learned, warm. Before each run the directory, the home and the
 temporary directory get the manifest's content again. Lines and files in which the two plain runs differ (times, process
 numbers) are compared with nothing; all others must be equal. Cached bytecode is
 not compared: a server that has imported a module writes it once. Nothing is measured here but sameness.
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import termios
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,8 @@ MANIFEST = Path(__file__).with_suffix(".json")
 WATCHDOG_S = 120
 LEARNING_RUNS = 2
 """Runs by which a server learns what the command loads later than its imports."""
+SECOND_S = 1.0
+"""Seconds between two runs whose texts and files show the time in seconds."""
 WAYS = ("pipes", "terminal")
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "PYTHONPATH", "VIRTUAL_ENV")
 MOMENT_S = 1_700_000_000
@@ -133,7 +137,10 @@ def on_terminal(argv: list[str], place: Place) -> tuple[int, bytes]:
 
 def one(argv: list[str], place: Place, unsnarl: str, way: str) -> dict[str, Any]:
     """Compare a command plain and warm in one way."""
-    plain, again = run(argv, place, way), run(argv, place, way)
+    run(argv, place, way)
+    plain = run(argv, place, way)
+    time.sleep(SECOND_S)
+    again = run(argv, place, way)
     warm_argv = [unsnarl, "warm", "run", "--", *argv]
     place.restore()
     if way == "pipes":

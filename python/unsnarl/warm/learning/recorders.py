@@ -328,7 +328,7 @@ def _watch_output(watch: Watch) -> None:
                 watch.fail("prints")
             return plain(text)
 
-        stream.write = write  # type: ignore[method-assign]
+        setattr(stream, "write", write)  # noqa: B010 -- type checkers reject the assignment
 
 
 INPUT = "reads the standard input"
