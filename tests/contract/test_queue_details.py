@@ -57,6 +57,57 @@ def test_clear_notifies_waiters_for_room_and_for_the_end(name: str) -> None:
     assert is_notified(condition, line.clear)
 
 
+@pytest.mark.parametrize("make", QUEUES)
+def test_a_call_that_has_to_wait_calls_the_conditions_own_wait(make: Any) -> None:
+    line = make(1)
+    line.put("first")
+    limits: list[Any] = []
+
+    def make_room(timeout: float | None = None) -> None:
+        limits.append(timeout)
+        line.queue.clear()  # the mutex is held
+
+    def bring(timeout: float | None = None) -> None:
+        limits.append(timeout)
+        line.queue.append("brought")
+
+    def finish() -> None:
+        limits.append("join")
+        line.unfinished_tasks = 0
+
+    line.not_full.wait, line.not_empty.wait, line.all_tasks_done.wait = make_room, bring, finish
+    line.put("second")
+    assert line.get() == "second"
+    assert line.get(timeout=30) == "brought"
+    assert limits[0] is None
+    assert 0 < limits[1] <= 30
+    line.join()
+    line.put("third")
+    assert line.get_nowait() == "third"
+    with pytest.raises(queue.Empty):
+        line.get(False)
+    assert limits[2:] == ["join"]
+
+
+@pytest.mark.parametrize("make", QUEUES)
+def test_the_conditions_own_wait_has_the_timeout_of_the_call(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, limits = [0.0], list[float]()
+
+    def wait(timeout: float) -> None:
+        limits.append(timeout)
+        now[0] += 2
+
+    monkeypatch.setattr(queue, "time", lambda: now[0])
+    line = make(1)
+    line.not_full.wait = line.not_empty.wait = wait
+    with pytest.raises(queue.Empty):
+        line.get(timeout=3)
+    line.put("first")
+    with pytest.raises(queue.Full):
+        line.put("second", timeout=3)
+    assert limits == [3, 1, 3, 1]
+
+
 class Moody:
     """An item that can be compared until the test forbids it."""
 

@@ -50,8 +50,13 @@ class Queue(Batches):
         """Put an item, waiting for room if need be; Full after the timeout (seconds)."""
         if timeout is not None and self._capacity:
             self._check(block, timeout)
-        if not self._put_now(item):
-            self._put_later(item, queue_timeout(block, timeout))
+        if self._put_now(item):
+            return
+        seconds = queue_timeout(block, timeout)
+        if seconds != 0 and (own := self._own_wait(1)) is not None:
+            own.put(self, item, timeout)
+        else:
+            self._put_later(item, seconds)
 
     def _check(self, block: bool, timeout: float) -> None:
         """Refuse a timeout before it could matter, unless it is only too long; a closed queue says so first."""
@@ -120,10 +125,13 @@ class Queue(Batches):
                 raise error("ShutDown")
             else:
                 item, woken = None, None
-        if woken is None:
-            return self._get_later(queue_timeout(block, timeout))
-        wake(woken)
-        return item
+        if woken is not None:
+            wake(woken)
+            return item
+        seconds = queue_timeout(block, timeout)
+        if seconds != 0 and (own := self._own_wait(0)) is not None:
+            return own.get(self, timeout)
+        return self._get_later(seconds)
 
     def _get_request(self) -> Any:
         def attempt(waiter: Waiter) -> bool:
@@ -225,6 +233,9 @@ class Queue(Batches):
     def join(self, timeout: float | None = None) -> bool | None:
         """Wait until every item was reported done; with a timeout (seconds), return whether that happened."""
         seconds = wait_timeout(timeout)
+        if seconds != 0 and (own := self._own_wait(2)) is not None:
+            done: bool = own.join(self, timeout)
+            return None if timeout is None else done
         done = self._unfinished == 0 or (
             seconds != 0 and block(self, seconds, (self._joiners, self._is_done)) is not None
         )
@@ -315,6 +326,14 @@ class Queue(Batches):
 
             self._conditions = conditions(self)  # type: ignore[arg-type]
         return self._conditions[index]
+
+    def _own_wait(self, index: int) -> Any:
+        """Return the module that waits by the program's own `wait`, if the program has given one to this condition."""
+        if self._conditions is None or "wait" not in vars(self._conditions[index]):
+            return None
+        from unsnarl.sync import queue_conditions
+
+        return queue_conditions
 
     @property
     def not_empty(self) -> Any:

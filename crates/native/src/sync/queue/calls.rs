@@ -3,6 +3,7 @@
 //! Invariant: an uncontended call makes no Python object.
 
 use super::awaitable::{self, QueueRequest};
+use super::hooks::Change;
 use super::items::Item;
 use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::priority;
@@ -59,7 +60,10 @@ unsafe extern "C" fn put<const IS_GREEN: bool>(
         let item = item.ok_or_else(|| arguments::missing("put", "item"))?;
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
         match arguments::queue_timeout(block, timeout.as_ref()) {
-            Ok(timeout) => Queue::put_within(&slf, &item, timeout)?,
+            Ok(limit) => match Queue::own_wait(&slf, Change::NotFull, limit)? {
+                Some(module) => drop(module.call_method1(pyo3::intern!(py, "put"), (&slf, &item, timeout))?),
+                None => Queue::put_within(&slf, &item, limit)?,
+            },
             // Without a bound it never waits, and the timeout is not checked.
             Err(error) => {
                 let channel = &slf.get().channel;
@@ -101,7 +105,12 @@ unsafe extern "C" fn get<const IS_GREEN: bool>(
         };
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
         match arguments::queue_timeout(block, timeout.as_ref()) {
-            Ok(timeout) => Ok(Queue::get_within(&slf, timeout)?.into_ptr()),
+            Ok(limit) => match Queue::own_wait(&slf, Change::NotEmpty, limit)? {
+                Some(module) => Ok(module
+                    .call_method1(pyo3::intern!(py, "get"), (&slf, timeout))?
+                    .into_ptr()),
+                None => Ok(Queue::get_within(&slf, limit)?.into_ptr()),
+            },
             Err(error) if slf.get().channel.is_closed() || arguments::is_too_long(py, &error) => {
                 match Queue::take(&slf, None)? {
                     Some(item) => Ok(item.into_ptr()),

@@ -115,6 +115,17 @@ impl Hooks {
         Ok(conditions[what as usize].clone_ref(py))
     }
 
+    /// Whether the program has given a condition a `wait` of its own, as an attribute.
+    pub(in crate::sync) fn has_own_wait(&self, py: Python<'_>, what: Change) -> PyResult<bool> {
+        match self.conditions.get(py) {
+            Some(conditions) => conditions[what as usize]
+                .bind(py)
+                .getattr(pyo3::intern!(py, "__dict__"))?
+                .contains(pyo3::intern!(py, "wait")),
+            None => Ok(false),
+        }
+    }
+
     /// Notify the program's waiters on a condition. Called with the mutex held.
     pub(in crate::sync) fn notify(&self, py: Python<'_>, what: Change, count: usize) {
         if let Some(conditions) = self.conditions.get(py) {

@@ -127,6 +127,10 @@ impl Queue {
     #[pyo3(signature = (timeout=None))]
     fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
         let limit = arguments::wait_timeout(timeout.as_ref())?;
+        if let Some(module) = Self::own_wait(slf, Change::AllDone, limit)? {
+            let done = module.call_method1("join", (slf, &timeout))?.extract()?;
+            return Ok(timeout.map(|_| done));
+        }
         let mut wait = JoinWait {
             queue: slf.clone().unbind(),
         };

@@ -7,6 +7,7 @@
 //! Invariant: a party that is notified and finds nothing keeps its place in the queue.
 
 use super::access::{error, is_shut_down};
+use super::hooks::Change;
 use super::state::Queue;
 use crate::sync::calls::arguments::Timeout;
 use crate::sync::wait::blocking::block;
@@ -186,6 +187,22 @@ fn is_ready_soon(py: Python<'_>, is_ready: impl Fn() -> bool + Send + Sync) -> b
 }
 
 impl Queue {
+    /// The module that waits by the program's own `wait`, if the program has given one to this condition and the call may
+    /// wait.
+    pub(in crate::sync) fn own_wait<'py>(
+        slf: &Bound<'py, Self>,
+        what: Change,
+        timeout: Timeout,
+    ) -> PyResult<Option<Bound<'py, PyModule>>> {
+        let py = slf.py();
+        match slf.get().hooks() {
+            Some(hooks) if !matches!(timeout, Timeout::None) && hooks.has_own_wait(py, what)? => {
+                py.import("unsnarl.sync.queue_conditions").map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     pub(in crate::sync) fn put_within(
         slf: &Bound<'_, Self>,
         item: &Bound<'_, PyAny>,
