@@ -1,11 +1,16 @@
 """`unsnarl warm why` answers for the call that is named, in the circumstances in which it is asked."""
 
+import os
+import shlex
 import shutil
+import subprocess
 import sys
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.integration.conftest import UNSNARL
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -54,3 +59,36 @@ def test_an_archive_without_a_first_line_is_called_one(rig: "Rig") -> None:
     assert b"archive without a first line" in rig.verb("why", str(path)).stdout
     assert b"archive" in rig.verb("start", str(path)).stderr
     assert b"archive" in rig.verb("enable", str(path)).stderr
+
+
+def test_a_command_that_does_not_exist_is_not_to_be_learned(rig: "Rig") -> None:
+    for name in ("no-such-command", "./no-such-script.py"):
+        outcome = rig.verb("why", name)
+        assert (outcome.returncode, outcome.stdout) == (127, b"")
+        assert outcome.stderr.startswith(f"error: no such command: {name}\nhint: check the name".encode())
+
+
+def test_a_directory_is_called_one(rig: "Rig") -> None:
+    assert b"it is a directory" in rig.verb("why", str(rig.directory / "work")).stdout
+
+
+def test_a_full_disk_is_the_reason(rig: "Rig") -> None:
+    """Such a start learned the command again for a minute, and said nothing of the disk."""
+    script = rig.script("tool", "print(1)\n")
+    if (unshare := shutil.which("unshare")) is None:
+        pytest.skip("unshare(1) is not installed")
+    become = [unshare, "--mount"] if os.geteuid() == 0 else [unshare, "--mount", "--map-root-user"]
+    rig.house.mkdir(mode=0o700)
+    lines = f"mount -t tmpfs -o size=16k,mode=700 none {shlex.quote(str(rig.house))} || exit 99\n"
+    for verb in ("start", "why", "run"):
+        lines += f"{UNSNARL} warm {verb} -- {script}\necho status $?\n"
+    lines += f"ls {shlex.quote(str(rig.house))} | grep -c -v log\n"
+    outcome = rig.plain(*become, "sh", "-c", lines, stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
+    if outcome.returncode == 99 or b"unshare failed" in outcome.stdout:
+        pytest.skip(f"no file system can be mounted here: {outcome.stdout.decode()}")
+    room = f"the runtime directory {rig.house} has no room left: free some space".encode()
+    start, why, run = outcome.stdout.split(b"status ")[:3]
+    assert start.startswith(b"error: no server can start\nhint: " + room)
+    assert b"runs plainly" in why
+    assert room in why
+    assert run == b"0\n1\n"

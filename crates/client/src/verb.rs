@@ -20,7 +20,7 @@ use crate::call::Declined;
 use crate::call::handover::{self, Call};
 use crate::plain;
 use crate::run::launch;
-use crate::server::against::interpreter_cure;
+use crate::server::against::{Against, interpreter_cure};
 use crate::server::economy;
 use crate::server::facts::Facts;
 use crate::server::key;
@@ -216,7 +216,7 @@ fn provide(plan: &Plan, target: &Target, environ: &[Bytes], fallback: Fallback) 
         return;
     }
     // A caller that requires a server has the next call in mind, not the account.
-    if !plan.pays(environ) && fallback != Fallback::Refuse {
+    if (!plan.pays(environ) && fallback != Fallback::Refuse) || plan.directory.is_full() {
         return;
     }
     let flag = is_frozen.then(|| [economy::FROZEN, b"=1"].concat());
@@ -254,6 +254,11 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
         if handover::is_served(&plan.socket()) {
             plan.forget_silence();
             exit(0);
+        }
+        if plan.directory.is_full() {
+            let reason = Against::Full(RuntimeDirectory::path(environ)).words();
+            complain(&format!("error: no server can start\nhint: {reason}\n"));
+            exit(1)
         }
         start::in_background(&plan.start(&target, &asked));
         // SAFETY: no descriptors, a number.

@@ -22,6 +22,7 @@ use crate::server::calls::Calls;
 use crate::server::economy;
 use crate::server::key;
 use crate::server::plan::Plan;
+use crate::server::runtime_directory::RuntimeDirectory;
 use crate::syscall::{Bytes, stat};
 use crate::target::{self, Target};
 
@@ -57,6 +58,9 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
                 text += "silent\n";
             } else if handover::is_served(&plan.socket()) {
                 text += "served\n";
+            } else if plan.directory.is_full() {
+                let path = RuntimeDirectory::path(environ);
+                text += &format!("plain {}\n", Against::Full(path).words());
             } else {
                 if economy::is_frozen(environ) {
                     text += "frozen\n";
@@ -86,8 +90,11 @@ fn varied(calls: &Calls) -> String {
 /// Returns why words that name a program are no Python command.
 fn no_target(words: &[Bytes], environ: &[Bytes]) -> Option<&'static str> {
     let file = target::find(words.first()?, environ)?;
-    stat(&file)?;
-    Some(if target::is_python(&file) {
+    let found = stat(&file)?;
+    Some(if found.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        "it is a directory: name a command in it, or a directory with a `__main__.py` after its interpreter, as in \
+         `unsnarl warm run -- python DIRECTORY`"
+    } else if target::is_python(&file) {
         "only a script or `-m MODULE`, right after the interpreter, can be warm: no option of the interpreter, no code \
          as an argument or on the standard input"
     } else if target::is_archive(&file) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import stat
 import time
 from collections.abc import Callable, Collection
@@ -298,6 +299,8 @@ def _unpaid(account: str, words: list[str], *, is_learned: bool) -> str:
 
 
 def _unknown(words: list[str]) -> CommandError:
+    if shutil.which(words[0]) is None:
+        return CommandError(f"no such command: {words[0]}", "check the name, the path and its permissions", NOT_FOUND)
     learn = f"`unsnarl warm learn -- {shlex.join(_program(words))}`"
     hint = f"unsnarl learns about a command once its calls have paid for that, or now, by {learn}"
     return CommandError(f"nothing is known about {' '.join(words)!r}", hint, 1)

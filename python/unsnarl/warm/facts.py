@@ -361,6 +361,11 @@ def store(facts: Facts, stem: str) -> None:
 def write(path: str, text: str) -> None:
     """Write a file under a temporary name, then rename it."""
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.rename(temporary, path)
+    try:
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.rename(temporary, path)
+    except OSError:  # the disk is full
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -25,6 +25,8 @@ pub(crate) enum Against {
     Directory,
     /// The runtime directory is not this user's alone.
     Untrusted(Bytes),
+    /// The file system of the runtime directory is full.
+    Full(Bytes),
     /// The leader of the session is in another pid namespace.
     Session,
     /// No shell could continue the job.
@@ -60,7 +62,11 @@ impl Against {
             Self::Environment => "its environment is larger than a mebibyte, and its imports ask for the size".into(),
             Self::Directory => "the working directory cannot be read: name the script by its absolute path".into(),
             Self::Untrusted(path) => format!(
-                "the runtime directory {} is not yours alone: set UNSNARL_WARM_DIR to another one",
+                "the runtime directory {} is no directory that is yours alone: set UNSNARL_WARM_DIR to another one",
+                String::from_utf8_lossy(path)
+            ),
+            Self::Full(path) => format!(
+                "the runtime directory {} has no room left: free some space, or set UNSNARL_WARM_DIR to another one",
                 String::from_utf8_lossy(path)
             ),
             Self::Session => "this session was started in another pid namespace".into(),

@@ -12,6 +12,9 @@ pub(crate) struct RuntimeDirectory {
     pub(crate) path: Bytes,
 }
 
+/// Least free space for a start, in bytes: facts are some ten kilobytes, those of large commands a few hundred.
+const LEAST_BYTES: u64 = 1 << 16;
+
 impl RuntimeDirectory {
     /// Finds or makes the directory; `None` if it must not be trusted.
     pub(crate) fn open(environ: &[Bytes]) -> Option<Self> {
@@ -43,6 +46,20 @@ impl RuntimeDirectory {
             return [dir, b"/unsnarl"].concat();
         }
         format!("/tmp/unsnarl-{user}").into_bytes()
+    }
+
+    /// Whether the file system has no room for what learning a command writes: it would be learned again and again.
+    pub(crate) fn is_full(&self) -> bool {
+        let name = c_string(&self.path);
+        let mut found = core::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: a NUL-ended path; found is valid for writes.
+        if unsafe { libc::statvfs(name.as_ptr(), found.as_mut_ptr()) } != 0 {
+            return false;
+        }
+        // SAFETY: the call has filled it.
+        let found = unsafe { found.assume_init() };
+        // A file system without a limit (ramfs) counts no blocks.
+        found.f_blocks != 0 && found.f_bavail.saturating_mul(found.f_frsize) < LEAST_BYTES
     }
 
     /// Returns the path of a file in the directory.

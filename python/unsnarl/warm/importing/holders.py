@@ -58,11 +58,10 @@ def modules() -> Iterator[tuple[str, dict[str, Any]]]:
 def namespace(module: object) -> dict[str, Any]:
     """Return the globals of a module, nothing for an object in its place that has none; calls no code of either."""
     try:
-        held: Any = object.__getattribute__(module, "__dict__")
+        names: Any = object.__getattribute__(module, "__dict__")
     except AttributeError:
         return {}
-    names: dict[str, Any] = held if type(held) is dict else {}
-    return names
+    return names if type(names) is dict else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
