@@ -11,6 +11,7 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import event_loop
+from unsnarl.trace.loop_rounds import LoopRounds
 from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, SLEEPING, Location, Process
 
 IDLE, HASHES, AFTER, IN_GREENLET, UNKNOWN = 1, 2, 5, 6, 0
@@ -144,6 +145,41 @@ IS_IDLE = [100 * MS, IN_IO, IDLE]
 )
 def test_what_a_thread_does_after_its_loop_is_no_stall(node: int, rest: list[list[int]], count: int) -> None:
     assert len(event_loop.findings(loop([900 * MS, RUNNING, node], *rest))) == count
+
+
+ROUND = Location("/usr/lib/python3/asyncio/base_events.py", "BaseEventLoop._run_once", 2000)
+BEGIN, STALL = 1000 * MS, 900 * MS
+
+
+@pytest.mark.parametrize(
+    ("rounds", "count"),
+    [
+        (LoopRounds(), 1),  # not watched
+        (LoopRounds(0, LENGTH), 0),
+        (LoopRounds(0, LENGTH, [(0, BEGIN, BEGIN + STALL)]), 1),
+        (LoopRounds(0, LENGTH, [(0, BEGIN - 50 * MS, BEGIN + 20 * MS)]), 0),
+        (LoopRounds(0, LENGTH, [(1, BEGIN, BEGIN + STALL)]), 0),  # another thread's
+        (LoopRounds(0, BEGIN + STALL // 2), 1),  # killed: the end was not watched
+        (LoopRounds(BEGIN + MS, LENGTH), 1),
+    ],
+)
+def test_short_rounds_are_no_stall_however_long_the_thread_computes(rounds: LoopRounds, count: int) -> None:
+    run = loop([STALL, RUNNING, HASHES])
+    run = replace(run, locations={**run.locations, 3: ROUND}, loop_rounds=rounds)
+    assert len(event_loop.findings(run)) == count
+
+
+def test_a_stretch_of_many_rounds_stalls_the_loop_for_the_long_ones_only() -> None:
+    rounds = LoopRounds(0, LENGTH, [(0, BEGIN + 100 * MS, BEGIN + 180 * MS), (0, BEGIN + 300 * MS, BEGIN + 360 * MS)])
+    run = loop([STALL, RUNNING, HASHES])
+    [stall] = event_loop.findings(replace(run, locations={**run.locations, 3: ROUND}, loop_rounds=rounds))
+    assert (stall.figures["count"], stall.figures["total_ns"], stall.figures["longest_ns"]) == (2, 140 * MS, 80 * MS)
+
+
+def test_the_rounds_of_a_loop_that_is_not_asyncio_s_own_are_not_watched() -> None:
+    stretches = [[STALL, RUNNING, HASHES], IS_IDLE]
+    run = loop(*stretches, idle_in="twisted/internet/epollreactor.py", runs=("twisted/internet/base.py", "x.mainLoop"))
+    assert len(event_loop.findings(replace(run, loop_rounds=LoopRounds(0, LENGTH)))) == 1
 
 
 def test_each_stack_is_examined_once(monkeypatch: pytest.MonkeyPatch) -> None:

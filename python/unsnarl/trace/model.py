@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from unsnarl.trace import lock_lines
+from unsnarl.trace.loop_rounds import LoopRounds
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
 """The states of a thread, in this order: holds the GIL; waits for the GIL; is blocked on a lock; is in
@@ -274,6 +275,7 @@ class Process:
     peers: list[PeerWaits]
     sampled: list[tuple[int, int, int]]
     tasks: list[TaskWaits] = field(default_factory=list[TaskWaits])
+    loop_rounds: LoopRounds = field(default_factory=LoopRounds)
 
     @property
     def command(self) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from unsnarl import _native
 from unsnarl.errors import HintedError
-from unsnarl.trace import model, task_file
+from unsnarl.trace import loop_rounds, model, task_file
 from unsnarl.trace.traced import tasks
 from unsnarl.trace.traced.recording import SUFFIX, UNTRACED_SUFFIX
 
@@ -79,7 +79,8 @@ def _read_file(path: Path) -> model.Process:
         text = path.with_suffix(tasks.SUFFIX).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return process  # no loop of asyncio was idle
-    return replace(process, tasks=task_file.parse(text, process.threads))
+    rounds = loop_rounds.parse(text, process.threads, process.started_ns)
+    return replace(process, tasks=task_file.parse(text, process.threads), loop_rounds=rounds)
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableTrace:

@@ -75,6 +75,9 @@ impl Names {
         if link.starts_with("pipe:") {
             return "a pipe".into();
         }
+        if link.starts_with("anon_inode:[eventfd]") {
+            return "a notice of other threads".into();
+        }
         if link.starts_with("/dev/pts/") || link == "/dev/tty" {
             return "the terminal".into();
         }
@@ -123,9 +126,14 @@ fn sockets_of(pid: u32) -> HashMap<String, String> {
         {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             if let [_, local, remote, state, _, _, _, _, _, inode, ..] = words[..] {
-                let is_listening = state == LISTENING;
-                if let Some(address) = address(if is_listening { local } else { remote }) {
-                    let words = if is_listening { "connections at " } else { "" };
+                let (words, end) = if state == LISTENING {
+                    ("connections at ", local)
+                } else if is_unset(remote) {
+                    ("packets at ", local)
+                } else {
+                    ("", remote)
+                };
+                if let Some(address) = address(end) {
                     names.insert(inode.to_owned(), format!("{words}{address}"));
                 }
             }
@@ -140,6 +148,11 @@ fn sockets_of(pid: u32) -> HashMap<String, String> {
         }
     }
     names
+}
+
+/// Whether an address as the kernel prints it is that of a socket that is connected to none.
+fn is_unset(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0' | b':'))
 }
 
 /// An address as the kernel prints it: words of the machine's byte order in hexadecimal, and the port.

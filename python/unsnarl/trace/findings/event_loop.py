@@ -24,6 +24,9 @@ STALL_SHARE = 0.02
 
 MOST_STALLS = 5
 
+ASYNCIO_LOOPS, ASYNCIO_ROUND = "asyncio/base_events.py", "BaseEventLoop._run_once"
+"""The end of the file of asyncio's own loops, and the function that makes one round."""
+
 _DOES = {
     RUNNING: "computes",
     IN_IO: "waits for I/O",
@@ -108,12 +111,13 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
         place = process.program_line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
-        stalls[str(place) if place else None].append((state, length_ns))
+        lengths = process.loop_rounds.within(number, begin, length_ns) if _makes_rounds(process, node) else [length_ns]
+        stalls[str(place) if place else None] += [(state, part_ns) for part_ns in lengths if part_ns >= STALL_NS]
     life = process.seen_life_ns(thread)
     return [
         _stall(process, thread, loop.library, place, calls)
         for place, calls in stalls.items()
-        if sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
+        if calls and sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
     ]
 
 
@@ -126,6 +130,14 @@ def _is_in_callback(process: Process, state: int, node: int) -> bool:
     if is_recording(process, node):
         return False
     return not any(line.file.startswith("<frozen importlib") for line in process.stack(node))
+
+
+def _makes_rounds(process: Process, node: int) -> bool:
+    """Tell whether a stack is that of a round of asyncio's own loops, whose rounds are watched.
+
+    Between two rounds such a loop may drop the GIL for a moment only, so that many short callbacks make one stretch.
+    """
+    return any(line.function == ASYNCIO_ROUND and line.file.endswith(ASYNCIO_LOOPS) for line in process.own_stack(node))
 
 
 def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:

@@ -1,4 +1,4 @@
-"""Samples what the tasks of asyncio's loops wait for, whenever a loop has nothing to run for a while.
+"""Samples what the tasks of asyncio's loops wait for where a loop has nothing to run; keeps the long rounds of loops.
 
 A loop that waits in its selector shows none of its tasks. So before such a wait the lines of the tasks are read, and
 the wait's length is counted for them. Must never: import a module from a file, keep a task or a frame alive, or raise
@@ -9,6 +9,7 @@ import os
 import sys
 
 from unsnarl import _native
+from unsnarl.trace.traced.long_rounds import LongRounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,13 +53,14 @@ _INNER_OF_ANYIO = (
 class TaskWaits:
     """What the tasks of this process have waited for so far, and the file that holds it."""
 
-    __slots__ = ("_original", "_path", "_pause_ns", "_samples", "_seen_ns", "_waits", "_write_at_ns")
+    __slots__ = ("_original", "_path", "_pause_ns", "_rounds", "_samples", "_seen_ns", "_waits", "_write_at_ns")
 
     def __init__(self) -> None:
         """Start without a file."""
         self._path = ""
         self._original: Any = None
         self._samples = 0
+        self._rounds = LongRounds()
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
         self._seen_ns: dict[int, int] = {}
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
@@ -66,7 +68,7 @@ class TaskWaits:
     def begin(self, recording: str) -> None:
         """Start a new file next to a recording, and sample the loops if there are any."""
         self._path = recording.rpartition(".")[0] + SUFFIX
-        self._waits, self._seen_ns = {}, {}
+        self._waits, self._seen_ns, self._rounds = {}, {}, LongRounds()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
         self.watch()
 
@@ -78,16 +80,23 @@ class TaskWaits:
         """Sample the loops from now on, if asyncio has been imported."""
         loop = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
         original = getattr(loop, "__dict__", {}).get("_run_once")
-        if loop is None or original is None or isinstance(original, _native.SampledRounds):
+        if loop is None or original is None:
             return
+        import time
+
+        self._rounds.since_ns = time.monotonic_ns()
+        if isinstance(original, _native.SampledRounds):
+            return  # of the parent that forked this process
         self._original = original
-        loop._run_once = _native.SampledRounds(original, self.before, self.after)
+        loop._run_once = _native.SampledRounds(original, self.before, self.after, self.long)
 
     def end(self) -> None:
         """Stop to sample, and write the file."""
         loop: Any = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
         if loop is not None and isinstance(loop.__dict__.get("_run_once"), _native.SampledRounds):
             loop._run_once = self._original
+        else:
+            self._rounds.since_ns = 0  # another library has replaced the method: its rounds are not seen
         self._write()
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
@@ -128,6 +137,18 @@ class TaskWaits:
             entry[1] += length_ns * count
             entry[2] += length_ns
             entry[3] = max(entry[3], count)
+        self._write_in_time()
+
+    def long(self, length_ns: int) -> None:
+        """Keep a long round of this thread's loop, which has just ended."""
+        import _thread
+        import time
+
+        now = time.monotonic_ns()
+        self._rounds.add(_thread.get_native_id(), now - length_ns, now)
+        self._write_in_time()
+
+    def _write_in_time(self) -> None:
         import time
 
         now = time.monotonic_ns()
@@ -136,7 +157,7 @@ class TaskWaits:
             self._write()
 
     def _write(self) -> None:
-        if not self._waits or not self._path:
+        if not self._path or not (self._waits or self._rounds.since_ns):
             return
         try:
             file = os.open(f"{self._path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -149,6 +170,9 @@ class TaskWaits:
             return  # the directory is gone, or full: the report shows less
 
     def _entries(self) -> "Iterable[str]":
+        import time
+
+        yield from map(FIELD.join, self._rounds.entries(time.monotonic_ns()))
         for (tid, is_inner, lines), numbers in list(self._waits.items()):
             stack = [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
             yield FIELD.join((str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]), *stack))
