@@ -182,6 +182,15 @@ def test_a_stop_of_one_command_leaves_the_others(rig: "Rig", gate: Gate) -> None
     assert rig.served(other).stdout == b"other\n"
 
 
+def test_a_stop_of_nothing_says_so(rig: "Rig") -> None:
+    rig.start(rig.script("app", "print('here')\n"))
+    unknown = rig.verb("stop", "nosuch")
+    assert (unknown.returncode, unknown.stdout) == (0, b"")
+    assert unknown.stderr == b"no server of nosuch was running or starting\n"
+    assert rig.verb("stop", "app").stderr == b""
+    assert rig.verb("stop").stderr == b""
+
+
 def test_a_start_after_a_stop_comes_up(rig: "Rig", gate: Gate) -> None:
     script = rig.script("app", "import slow\nprint('here')\n")
     gate.shut("serve")

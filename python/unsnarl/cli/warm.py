@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable, Collection
 
@@ -201,13 +202,16 @@ _COUNTS = {"requests": "requests", "workers": "running", "modules": "modules"}
 def _stop(arguments: list[str]) -> int:
     words = _words(arguments)
     names = [_named(words)] if words and _named(words) != words[0] else words
-    left = stop.Stop(_safe_runtime_directory(), names).carry_out()
+    request = stop.Stop(_safe_runtime_directory(), names)
+    left = request.carry_out()
     if left:
         raise CommandError(
             f"still there after {stop.GIVE_UP_AFTER_S:.0f} s: {', '.join(left)}",
             "it may be in another pid namespace, or the machine is very busy; run `unsnarl warm stop` again",
             1,
         )
+    if names and not request.has_found:
+        _note(f"no server of {names[0]} was running or starting")
     return 0
 
 
@@ -383,15 +387,24 @@ def _logs(arguments: list[str]) -> int:
     directory = runtime_directory.path()
     words = _words(arguments)
     name = _named(words) if words else ""
+    messages = ""
     for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
         if entry.endswith(".log"):
             facts = facts_of.load(os.path.join(directory, entry.removesuffix(".log") + ".facts"))
             with open(os.path.join(directory, entry), encoding="utf-8", errors="replace") as file:
                 if not name or (facts is not None and _is_called(facts.command, name)):
-                    show(file.read())
+                    messages += file.read()
                 else:  # nothing was learned about it, or under another name
-                    show("".join(line for line in file if f" {name}:" in line or f"/{name}:" in line))
+                    messages += "".join(line for line in file if f" {name}:" in line or f"/{name}:" in line)
+    show(messages)
+    if not messages:
+        _note(f"there are no messages about {name}" if name else "there are no messages of servers")
     return 0
+
+
+def _note(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
 
 
 def _run(words: list[str]) -> int:

@@ -66,6 +66,11 @@ class Stop:
         self._names = frozenset(names)
         self._signalled: dict[int, Holder] = {}
 
+    @property
+    def has_found(self) -> bool:
+        """Whether there was a process to end."""
+        return bool(self._signalled)
+
     def carry_out(self) -> list[str]:
         """End servers and starts, and wait for them; return a line for each that is left."""
         begin_s = time.monotonic()
