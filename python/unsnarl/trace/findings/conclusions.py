@@ -67,6 +67,9 @@ def merged(found: list[Finding]) -> list[Finding]:
     if any(finding.kind == "stuck" for finding in found):
         # Their waits have no holder, since nobody released the lock.
         found = [finding for finding in found if finding.kind != "contended-lock" or finding.figures["holder"] != "?"]
+    # A thread that sleeps with a lock that others wait for does not look for anything.
+    held = {finding.place for finding in found if finding.kind == "contended-lock" and finding.figures["across_io"]}
+    found = [finding for finding in found if finding.kind != "polling" or finding.place not in held]
     spinning = {finding.thread for finding in found if finding.kind == "spinning"}
     found = [finding for finding in found if finding.kind != "long-hold" or finding.thread not in spinning]
     if not any(finding.kind in ("thread-per-timer", "thread-per-task") for finding in found):

@@ -149,8 +149,8 @@ def _usual_place(process: Process, number: int, state: int) -> tuple[str | None,
 
 
 def short_sleeps(process: Process) -> list[Finding]:
-    """Find threads that sleep shortly, many times: they look for something in between."""
-    result: list[Finding] = []
+    """Find threads that sleep shortly, many times: they look for something in between. One finding a line."""
+    by_place: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for number, thread in enumerate(process.threads):
         sleeps: dict[str, list[int]] = defaultdict(list)
         for _, length_ns, state, node in thread.stretches:
@@ -160,29 +160,33 @@ def short_sleeps(process: Process) -> list[Finding]:
         if len(without) >= SLEEPS:
             # Sleeps that are too short for a stack of their own, but have been sampled.
             sleeps[_usual_place(process, number, SLEEPING)[0] or "an unknown line"] += without
-        life = process.seen_life_ns(thread)
+        least = max(LEAST_NS, SLEEPING_SHARE * process.seen_life_ns(thread))
         for place, lengths in sleeps.items():
             total, count = sum(lengths), len(lengths)
-            is_long = total > SHORT_SLEEP_NS * count or total < max(LEAST_NS, SLEEPING_SHARE * life)
-            if count >= SLEEPS and not is_long:
-                label = process.label(number)
-                result.append(
-                    Finding(
-                        "polling",
-                        NOTABLE,
-                        f"polling: at {place} thread `{label}` sleeps {count:,} times for {duration(total / count)} "
-                        f"each, {of_life(process, total, life)}",
-                        ["the thread wakes up, takes the GIL, and sleeps again"],
-                        label,
-                        place,
-                        {"count": count, "total_ns": total},
-                        Remedy(
-                            "wait for the event itself (an Event, a Condition, a queue, a file descriptor), "
-                            "or sleep for longer"
-                        ),
-                    )
-                )
-    return sorted(result, key=lambda finding: -int(finding.figures["count"]))[:3]
+            if count >= SLEEPS and least <= total <= SHORT_SLEEP_NS * count:
+                by_place[place].append((count, total, number))
+    found = [_short_sleeps(process, place, sorted(sleepers, reverse=True)) for place, sleepers in by_place.items()]
+    return sorted(found, key=lambda finding: -int(finding.figures["count"]))[:3]
+
+
+def _short_sleeps(process: Process, place: str, sleepers: list[tuple[int, int, int]]) -> Finding:
+    count, total, number = sleepers[0]
+    label, life = process.label(number), process.seen_life_ns(process.threads[number])
+    others = len(sleepers) - 1
+    details = (
+        [f"so do {others:,} more threads there" if others > 1 else "so does another thread there"] if others else []
+    )
+    return Finding(
+        "polling",
+        NOTABLE,
+        f"polling: at {place} thread `{label}` sleeps {count:,} times for {duration(total / count)} "
+        f"each, {of_life(process, total, life)}",
+        [*details, "the thread wakes up, takes the GIL, and sleeps again"],
+        label,
+        place,
+        {"count": count, "total_ns": total, "threads": len(sleepers)},
+        Remedy("wait for the event itself (an Event, a Condition, a queue, a file descriptor), or sleep for longer"),
+    )
 
 
 def pauses(process: Process) -> list[Finding]:
