@@ -58,6 +58,9 @@ OWN_THREADS = "C code's own threads"
 """What the only thread of Python's waits for in a futex."""
 
 _OTHER = "other"
+IDLE_WEIGHT, SLEEPING_WEIGHT = 0.05, 0.01
+"""How much idle time, and sleep, counts where the slowest thread is looked for; all other time counts in full."""
+
 _FOR_CHILD = "waiting for a child process"
 _IMPORTING = "importing"
 
@@ -153,19 +156,23 @@ def _inner_line(process: Process, place: Location) -> Location | None:
 def slowest_thread(process: Process) -> int:
     """Return the number of the thread that was busy for longest: it had something to do, or waited for something."""
 
-    def busy_ns(number: int) -> int:
-        parts = parts_of(process, [number])
-        # A thread that only sleeps is slow if no other thread does anything; so is one that only the standard
-        # library uses, for a pool or a queue.
-        return sum(
-            part.time_ns // (100 if part.what == "sleeping" or _is_behind_the_scenes(process, part) else 1)
-            for part in parts
-            if part.what not in IDLE
-        )
+    def busy_ns(number: int) -> float:
+        return sum(part.time_ns * _weight(process, part) for part in parts_of(process, [number]))
 
     # A thousand threads have at most this many candidates: the longest lives.
     numbers = sorted(range(len(process.threads)), key=lambda number: -sum(process.threads[number].totals_ns))[:64]
     return max(numbers, key=busy_ns)
+
+
+def _weight(process: Process, part: Part) -> float:
+    """Return how much a part of a thread's time counts, for the thread to be the slowest.
+
+    A thread that only sleeps is slow if no other thread does anything; so is one that only the standard library uses,
+    for a pool or a queue, and one that waits for the others while these do nearly nothing.
+    """
+    if part.what in IDLE:
+        return 0.0 if _is_behind_the_scenes(process, part) else IDLE_WEIGHT
+    return SLEEPING_WEIGHT if part.what == "sleeping" or _is_behind_the_scenes(process, part) else 1.0
 
 
 def _is_behind_the_scenes(process: Process, part: Part) -> bool:

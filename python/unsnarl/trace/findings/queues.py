@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from unsnarl.trace.findings.account import parts_of
 from unsnarl.trace.findings.finding import NOTABLE, Finding, Remedy, duration, of_life
-from unsnarl.trace.model import LOCK, Process
+from unsnarl.trace.model import LOCK, Process, Thread
 
 LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
@@ -46,31 +46,63 @@ def _full(process: Process, place: str, by_thread: dict[int, int]) -> Finding | 
         return None
     others = len(by_thread) - 1
     who = f"thread `{thread.label}`" + (f" and {others} {'other' if others == 1 else 'others'}" if others else "")
+    consumers = _consumers(process, place)
+    gone_ns = _gone_ns(process, thread, consumers)
+    is_gone = 2 * gone_ns > longest_ns
     return Finding(
         "full-queue",
         NOTABLE,
         f"a queue is full: {who} {'wait' if others else 'waits'} for room at {place}, for up to "
         f"{duration(longest_ns)}: {of_life(process, longest_ns, sum(thread.totals_ns))}",
-        _consumers(process, place),
+        [_about_gone(process, consumers[0], gone_ns)] if is_gone else _about(process, consumers),
         thread.label,
         place,
-        {"threads": len(by_thread), "longest_ns": longest_ns, "total_ns": sum(by_thread.values())},
-        Remedy(
-            "unsnarl will not help here: the consumers are slower. Make their work shorter, or have more of them where "
-            "they wait for something; a larger queue only helps against bursts"
-        ),
+        {
+            "threads": len(by_thread),
+            "longest_ns": longest_ns,
+            "total_ns": sum(by_thread.values()),
+            "ended": int(is_gone),
+        },
+        _GONE if is_gone else _SLOWER,
     )
 
 
-def _consumers(process: Process, place: str) -> list[str]:
-    """Return in words what the thread does most that made room most often."""
+_SLOWER = Remedy(
+    "unsnarl will not help here: the consumers are slower. Make their work shorter, or have more of them where they "
+    "wait for something; a larger queue only helps against bursts"
+)
+_GONE = Remedy(
+    "unsnarl will not help here: nobody takes items any more. Find out why the consumer ended (an exception in its "
+    "thread?), and let producers notice that"
+)
+
+
+def _consumers(process: Process, place: str) -> list[int]:
+    """Return the threads that made room for those that waited at a line, the most frequent first."""
     counts: dict[int, int] = defaultdict(int)
     for waits in process.locks:
         if waits.releaser is not None and str(process.line_of(waits.wait_node)) == place:
             counts[waits.releaser] += waits.count
-    if not counts:
+    return sorted(counts, key=lambda number: -counts[number])
+
+
+def _gone_ns(process: Process, producer: Thread, consumers: list[int]) -> int:
+    """Return for how long a producer lived on when all consumers had ended; 0 if one lives, or none is known."""
+    threads = [process.threads[number] for number in consumers]
+    if not threads or not all(thread.has_ended for thread in threads):
+        return 0
+    end_ns = producer.end_ns if producer.has_ended else process.length_ns
+    return max(end_ns - max(thread.end_ns for thread in threads), 0)
+
+
+def _about_gone(process: Process, consumer: int, gone_ns: int) -> str:
+    return f"room was made by `{process.label(consumer)}`, which had ended {duration(gone_ns)} before the wait was over"
+
+
+def _about(process: Process, consumers: list[int]) -> list[str]:
+    """Return in words what the thread does most that made room most often."""
+    if not consumers:
         return []
-    consumer = max(counts, key=lambda number: counts[number])
-    most = next(iter(parts_of(process, [consumer])), None)
+    most = next(iter(parts_of(process, consumers[:1])), None)
     does = f", which spends most of its time {most.words}" if most is not None else ""
-    return [f"room is made by `{process.label(consumer)}`{does}"]
+    return [f"room is made by `{process.label(consumers[0])}`{does}"]
