@@ -189,6 +189,7 @@ def test_what_imports_print_at_the_end_of_a_run_is_none_of_their_printing(rig: R
 def test_a_learning_run_removes_temporary_directories_that_the_end_of_a_run_removes(rig: Rig) -> None:
     body = "import atexit, os, shutil, tempfile\npath = tempfile.mkdtemp()\natexit.register(shutil.rmtree, path)\n"
     script = script_of(rig, body + "open(path + '/note', 'w').close()\n")
+    rig.env["TMPDIR"] = str(rig.directory)
     assert rig.verb("start", "--", script).returncode == 1
     assert b"makes the temporary" in rig.verb("why", script).stdout
     assert not list(rig.directory.rglob("note"))
@@ -201,11 +202,11 @@ def test_a_module_that_prints_is_named(rig: Rig, stream: str) -> None:
     assert b"mod prints while it is imported" in rig.verb("why", script).stdout
 
 
-@pytest.mark.parametrize("is_ended", [True, False])
-def test_threads_that_a_library_ends_at_a_fork_rule_out_nothing(rig: Rig, tmp_path: Path, is_ended: bool) -> None:
+@pytest.mark.parametrize("ends", ["ENDS_AT_FORK", "ENDS_SOON", ""])
+def test_threads_that_a_library_ends_at_a_fork_rule_out_nothing(rig: Rig, tmp_path: Path, ends: str) -> None:
     library = compiler.shared_library("threads", tmp_path)
     script = script_of(rig, f"import ctypes\nlibrary = ctypes.CDLL({str(library)!r})\n")
-    environ = rig.env | ({"ENDS_AT_FORK": "1"} if is_ended else {})
+    environ, is_ended = rig.env | ({ends: "1"} if ends else {}), ends == "ENDS_AT_FORK"
     assert rig.verb("start", "--", script, env=environ).returncode == (0 if is_ended else 1)
     if is_ended:
         assert rig.served(script, env=environ).stdout == b"True\n"

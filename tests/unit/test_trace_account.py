@@ -119,7 +119,8 @@ def test_the_script_that_starts_a_command_is_a_part_of_its_library() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threads", "words"), [(1, "waiting for C code's own threads"), (2, "waiting for a lock in C code")]
+    ("threads", "words"),
+    [(1, "waiting for threads of C code, or another process"), (2, "waiting for a lock in C code")],
 )
 def test_the_only_thread_waits_for_no_other_thread_s_lock(threads: int, words: str) -> None:
     waits = [{"thread": 0, "node": 2, "peer": C_LOCK, "count": 9}]

@@ -21,7 +21,7 @@ def children(count: int) -> list[Finding]:
 
 
 def test_the_slowest_of_like_processes_stands_for_all() -> None:
-    [group] = alike.groups(children(25))
+    [group] = alike.groups(children(25), {})
     assert (group.worst.pid, len(group.others)) == (11, 24)
     assert group.together == "in all 25 processes: 1.27 s"
 
@@ -29,15 +29,24 @@ def test_the_slowest_of_like_processes_stands_for_all() -> None:
 def test_findings_about_one_process_or_with_other_remedies_are_not_alike() -> None:
     other = replace(START, pid=11, remedy=Remedy("start it once"))
     elsewhere = replace(START, pid=12, place="app.py:3 in main")
-    groups = alike.groups([START, START, other, elsewhere])
+    groups = alike.groups([START, START, other, elsewhere], {})
     assert [(group.worst, group.others, group.together) for group in groups] == [
         (finding, [], "") for finding in (START, START, other, elsewhere)
     ]
 
 
+def test_other_programs_are_not_alike() -> None:
+    commands = {10: ["python", "/bin/a", "x"], 11: ["python", "/bin/b", "x"], 12: ["python", "/bin/a", "y"]}
+    programs = {pid: alike.program_of(command) for pid, command in commands.items()}
+    groups = alike.groups([replace(START, pid=pid) for pid in commands], programs)
+    assert [[finding.pid for finding in (group.worst, *group.others)] for group in groups] == [[10, 12], [11]]
+    words = ["python", "-c", "pass", "x"], ["python", "-m", "pip", "list"], ["python"]
+    assert [alike.program_of(command) for command in words] == ["-c pass", "-m pip", ""]
+
+
 def test_each_process_has_its_own_account() -> None:
     accounts = [replace(START, kind="time", pid=pid) for pid in (1, 2)]
-    assert [group.worst for group in alike.groups(accounts)] == accounts
+    assert [group.worst for group in alike.groups(accounts, {})] == accounts
 
 
 def test_the_terminal_says_once_what_is_so_in_many_processes() -> None:

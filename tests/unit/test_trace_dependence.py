@@ -72,6 +72,17 @@ def test_a_thread_that_hardly_waits_for_others_gains_by_the_scheduler(on_lock_ns
     assert (convoy.severity, convoy.remedy.command) == ("severe", "unsnarl run")
 
 
+@pytest.mark.parametrize(("function", "is_dependent"), [("Thread.join", True), ("Lock.acquire", False)])
+def test_a_thread_that_joins_others_depends_on_them_though_it_mostly_waits_for_the_gil(
+    function: str, *, is_dependent: bool
+) -> None:
+    """On a busy machine it waits so for most of the time in which they work."""
+    run = served(on_lock_ns=LENGTH * 7 // 100, waiting_ns=LENGTH * 85 // 100)
+    locations = run.locations | {9: Location("/lib/threading.py", function, 1100)}
+    run = replace(run, locations=locations, nodes=run.nodes | {3: (0, 1), GET: (3, 9)})
+    assert dependence.depends_on(run, CLIENT, frozenset((WORKER,))) == is_dependent
+
+
 def test_a_thread_whose_waits_another_one_ends_does_not_depend() -> None:
     assert not dependence.depends_on(served(), CLIENT, frozenset((7,)))
 

@@ -155,12 +155,13 @@ BEGIN, STALL = 1000 * MS, 900 * MS
     ("rounds", "count"),
     [
         (LoopRounds(), 1),  # not watched
-        (LoopRounds(0, LENGTH), 0),
-        (LoopRounds(0, LENGTH, [(0, BEGIN, BEGIN + STALL)]), 1),
-        (LoopRounds(0, LENGTH, [(0, BEGIN - 50 * MS, BEGIN + 20 * MS)]), 0),
-        (LoopRounds(0, LENGTH, [(1, BEGIN, BEGIN + STALL)]), 0),  # another thread's
-        (LoopRounds(0, BEGIN + STALL // 2), 1),  # killed: the end was not watched
-        (LoopRounds(BEGIN + MS, LENGTH), 1),
+        (LoopRounds(LENGTH, {0: 0}), 0),
+        (LoopRounds(LENGTH, {1: 0}), 1),  # another thread's are watched
+        (LoopRounds(LENGTH, {0: 0}, [(0, BEGIN, BEGIN + STALL)]), 1),
+        (LoopRounds(LENGTH, {0: 0}, [(0, BEGIN - 50 * MS, BEGIN + 20 * MS)]), 0),
+        (LoopRounds(LENGTH, {0: 0, 1: 0}, [(1, BEGIN, BEGIN + STALL)]), 0),  # another thread's
+        (LoopRounds(BEGIN + STALL // 2, {0: 0}), 1),  # killed: the end was not watched
+        (LoopRounds(LENGTH, {0: BEGIN + MS}), 1),  # attached in the middle of a round
     ],
 )
 def test_short_rounds_are_no_stall_however_long_the_thread_computes(rounds: LoopRounds, count: int) -> None:
@@ -170,7 +171,9 @@ def test_short_rounds_are_no_stall_however_long_the_thread_computes(rounds: Loop
 
 
 def test_a_stretch_of_many_rounds_stalls_the_loop_for_the_long_ones_only() -> None:
-    rounds = LoopRounds(0, LENGTH, [(0, BEGIN + 100 * MS, BEGIN + 180 * MS), (0, BEGIN + 300 * MS, BEGIN + 360 * MS)])
+    rounds = LoopRounds(
+        LENGTH, {0: 0}, [(0, BEGIN + 100 * MS, BEGIN + 180 * MS), (0, BEGIN + 300 * MS, BEGIN + 360 * MS)]
+    )
     run = loop([STALL, RUNNING, HASHES])
     [stall] = event_loop.findings(replace(run, locations={**run.locations, 3: ROUND}, loop_rounds=rounds))
     assert (stall.figures["count"], stall.figures["total_ns"], stall.figures["longest_ns"]) == (2, 140 * MS, 80 * MS)
@@ -179,7 +182,7 @@ def test_a_stretch_of_many_rounds_stalls_the_loop_for_the_long_ones_only() -> No
 def test_the_rounds_of_a_loop_that_is_not_asyncio_s_own_are_not_watched() -> None:
     stretches = [[STALL, RUNNING, HASHES], IS_IDLE]
     run = loop(*stretches, idle_in="twisted/internet/epollreactor.py", runs=("twisted/internet/base.py", "x.mainLoop"))
-    assert len(event_loop.findings(replace(run, loop_rounds=LoopRounds(0, LENGTH)))) == 1
+    assert len(event_loop.findings(replace(run, loop_rounds=LoopRounds(LENGTH, {0: 0})))) == 1
 
 
 def test_each_stack_is_examined_once(monkeypatch: pytest.MonkeyPatch) -> None:

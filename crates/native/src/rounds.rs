@@ -5,11 +5,13 @@
 //! a hundredth of a loop's time; swallow an exception that a signal's handler raises during a sample, except while an
 //! object of the program's own class is asked, which may raise as well. Invariant: between two samples lies the longer of [`LEAST_PAUSE`] and a hundred times what the last one took.
 
+use crate::sampler::monotonic_ns;
 use crate::trace::bound;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyTuple};
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No loop is sampled more often.
@@ -18,11 +20,11 @@ const LEAST_PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_SHARE: u32 = 100;
 
 /// A round of this length is told: a callback in it may have kept all others waiting for so long.
-const LONG: Duration = Duration::from_millis(50);
+const LONG_NS: u64 = 50_000_000;
 
 /// Make a round of a loop. Before some rounds for which nothing is ready, `before(loop)` returns what its tasks wait for,
-/// or None; `after(waits, nanoseconds)` then gets the length of the round. `long(nanoseconds)` gets that of each round of
-/// 50 ms or more, with or without a sample.
+/// or None; `after(waits, nanoseconds)` then gets the length of the round. `long(thread, begin, end)` gets each round of
+/// 50 ms or more, also one that ends with an exception; moments are nanoseconds of the monotonic clock.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct SampledRounds {
     original: Py<PyAny>,
@@ -30,7 +32,18 @@ pub(crate) struct SampledRounds {
     after: Py<PyAny>,
     long: Py<PyAny>,
     due: Mutex<Option<Instant>>,
+    threads: Mutex<HashMap<i32, Rounds>>,
 }
+
+/// Of the loops of one thread: when the first watched round began, and the one that goes on, if one does.
+#[derive(Clone, Copy)]
+struct Rounds {
+    first_ns: u64,
+    current_ns: Option<u64>,
+}
+
+/// Threads of which rounds are watched; those of more are not.
+const MOST_THREADS: usize = 1024;
 
 #[pymethods]
 impl SampledRounds {
@@ -42,6 +55,7 @@ impl SampledRounds {
             after,
             long,
             due: Mutex::new(None),
+            threads: Mutex::new(HashMap::new()),
         }
     }
 
@@ -61,13 +75,33 @@ impl SampledRounds {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let began = Instant::now();
-        let result = self.round(py, args, kwargs, began)?;
-        let length = began.elapsed();
-        if length >= LONG {
-            self.long.bind(py).call1((nanoseconds(length),))?;
+        let (thread, began_ns) = (gettid(), monotonic_ns());
+        self.begin(thread, began_ns);
+        let result = self.round(py, args, kwargs);
+        let ended_ns = monotonic_ns();
+        self.end(thread);
+        if ended_ns.saturating_sub(began_ns) >= LONG_NS {
+            let told = self.long.bind(py).call1((thread, began_ns, ended_ns));
+            if result.is_ok() {
+                told?; // an exception of the round itself is the one that goes on
+            }
         }
-        Ok(result)
+        result
+    }
+
+    /// The moment, and of each thread whose rounds are watched its number, when its first round began, and the one that
+    /// goes on, if one does.
+    fn watched(&self) -> (u64, Vec<(i32, u64, Option<u64>)>) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let every = threads
+            .iter()
+            .map(|(&thread, rounds)| (thread, rounds.first_ns, rounds.current_ns));
+        (monotonic_ns(), every.collect())
+    }
+
+    /// Forget all threads: in a forked child they are gone, or have another number.
+    fn forget(&self) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -85,12 +119,12 @@ impl SampledRounds {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        began: Instant,
     ) -> PyResult<Bound<'py, PyAny>> {
         let original = self.original.bind(py);
         let Some(owner) = args.get_item(0).ok().filter(has_nothing_to_run) else {
             return original.call(args, kwargs);
         };
+        let began = Instant::now();
         if !self.is_due(began) {
             return original.call(args, kwargs);
         }
@@ -105,6 +139,23 @@ impl SampledRounds {
         let result = original.call(args, kwargs)?;
         self.after.bind(py).call1((waits, nanoseconds(sampled.elapsed())))?;
         Ok(result)
+    }
+
+    fn begin(&self, thread: i32, now_ns: u64) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rounds) = threads.get_mut(&thread) {
+            rounds.current_ns = Some(now_ns);
+        } else if threads.len() < MOST_THREADS {
+            let (first_ns, current_ns) = (now_ns, Some(now_ns));
+            threads.insert(thread, Rounds { first_ns, current_ns });
+        }
+    }
+
+    fn end(&self, thread: i32) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rounds) = threads.get_mut(&thread) {
+            rounds.current_ns = None;
+        }
     }
 
     /// Whether a sample is due; a loop of another thread that is about to be sampled is not waited for.
@@ -123,4 +174,11 @@ impl SampledRounds {
 
 fn nanoseconds(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The kernel's number of this thread.
+fn gettid() -> i32 {
+    // SAFETY: gettid(2) always succeeds.
+    let number = unsafe { libc::syscall(libc::SYS_gettid) };
+    i32::try_from(number).unwrap_or(0)
 }

@@ -431,7 +431,8 @@ fn tail(text: &str, size: usize) -> String {
     String::from_utf8_lossy(&text.as_bytes()[text.len().saturating_sub(size)..]).into_owned()
 }
 
-fn monotonic_ns() -> u64 {
+/// The moment on CLOCK_MONOTONIC, in nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

@@ -20,6 +20,9 @@ from unsnarl._native import Condition, Queue
 from unsnarl.sync import errors
 from unsnarl.sync.errors import Empty, Full
 
+# Its functions, and not those that a subclass of the program has put in their place.
+_NATIVE: type[Queue[Any]] = Queue
+
 
 class QueueCondition(Condition):
     """A condition whose notifications also reach the parties that wait in the queue itself.
@@ -52,7 +55,7 @@ def put(queue: Queue[Any], item: Any, timeout: float | None) -> None:
 
     def attempt() -> bool:
         try:
-            Queue.put(queue, item, False)
+            _NATIVE.put(queue, item, False)
         except Full:
             return False
         return True
@@ -61,7 +64,7 @@ def put(queue: Queue[Any], item: Any, timeout: float | None) -> None:
         return 0 < queue.maxsize <= queue._qsize() and not queue.is_shutdown
 
     if not _attempted(attempt, queue, queue.not_full, has_to_wait, timeout):
-        Queue.put(queue, item, False)
+        _NATIVE.put(queue, item, False)
 
 
 def get(queue: Queue[Any], timeout: float | None) -> Any:
@@ -70,7 +73,7 @@ def get(queue: Queue[Any], timeout: float | None) -> Any:
 
     def attempt() -> bool:
         try:
-            items.append(Queue.get(queue, False))
+            items.append(_NATIVE.get(queue, False))
         except Empty:
             return False
         return True
@@ -79,7 +82,7 @@ def get(queue: Queue[Any], timeout: float | None) -> Any:
         return not queue._qsize() and not queue.is_shutdown
 
     if not _attempted(attempt, queue, queue.not_empty, has_to_wait, timeout):
-        return Queue.get(queue, False)
+        return _NATIVE.get(queue, False)
     return items[0]
 
 

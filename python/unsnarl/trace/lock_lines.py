@@ -11,14 +11,14 @@ import functools
 import linecache
 import re
 
-_ITEM = re.compile(r"\bget\b")
+_ITEM = re.compile(r"\.get\b|\bget\(")
 _ACQUIRE = re.compile(r"\.acquire\(")
 _LOCK = re.compile(r"\bacquire|__enter__|enter_context|^\s*with\b")
 
 
 def takes_item(file: str, line: int) -> bool:
     """Tell whether a line takes an item of a queue, by `queue.get` or by a bound `get`, and acquires no lock."""
-    text = linecache.getline(file, line)
+    text = linecache.getline(file, line).partition("#")[0]
     return bool(_ITEM.search(text)) and not _LOCK.search(text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unsnarl.trace.traced.long_rounds import ENTRY, WATCHED
+from unsnarl.trace.traced.long_rounds import ROUND, THREAD, UNTIL
 from unsnarl.trace.traced.tasks import FIELD
 
 if TYPE_CHECKING:
@@ -20,12 +20,13 @@ class LoopRounds:
     """The long rounds of the loops of a process; times are nanoseconds since the start of its recording.
 
     Attributes:
-        from_ns, until_ns: when rounds were watched; the same if they were not.
+        until_ns: until when rounds were watched.
+        threads: the numbers of the threads whose rounds were watched, and from when on.
         long: the number of a thread, and when long rounds of its loop began and ended.
     """
 
-    from_ns: int = 0
     until_ns: int = 0
+    threads: dict[int, int] = field(default_factory=dict[int, int])
     long: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
 
     def within(self, thread: int, begin_ns: int, length_ns: int) -> list[int]:
@@ -34,7 +35,7 @@ class LoopRounds:
         A stretch that was not watched as a whole may be one.
         """
         end_ns = begin_ns + length_ns
-        if begin_ns < self.from_ns or end_ns > self.until_ns:
+        if thread not in self.threads or begin_ns < self.threads[thread] or end_ns > self.until_ns:
             return [length_ns]
         parts = [min(end_ns, until) - max(begin_ns, since) for of, since, until in self.long if of == thread]
         return [part for part in parts if part > 0]
@@ -43,17 +44,18 @@ class LoopRounds:
 def parse(text: str, threads: list[Thread], started_ns: int) -> LoopRounds:
     """Return the long rounds that a file tells; ``started_ns`` is the start of the recording on the monotonic clock."""
     numbers = {thread.tid: number for number, thread in enumerate(threads)}
-    watched, long = (0, 0), list[tuple[int, int, int]]()
+    until_ns, watched, long = 0, dict[int, int](), list[tuple[int, int, int]]()
     for entry in text.split("\n"):
         kind, *fields = entry.split(FIELD)
         try:
-            if kind == WATCHED:
-                from_ns, until_ns = map(int, fields)
-                watched = from_ns - started_ns, until_ns - started_ns
-            elif kind == ENTRY:
-                tid, from_ns, until_ns = map(int, fields)
-                if tid in numbers:
-                    long.append((numbers[tid], from_ns - started_ns, until_ns - started_ns))
+            if kind == UNTIL:
+                (until_ns,) = (int(moment) - started_ns for moment in fields)
+            elif kind == THREAD:
+                tid, first_ns = map(int, fields)
+                watched |= {numbers[tid]: first_ns - started_ns} if tid in numbers else {}
+            elif kind == ROUND:
+                tid, begin_ns, end_ns = map(int, fields)
+                long += [(numbers[tid], begin_ns - started_ns, end_ns - started_ns)] if tid in numbers else []
         except ValueError:
             continue
-    return LoopRounds(*watched, long)
+    return LoopRounds(until_ns, watched, long)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from unsnarl.trace import lock_lines
+from unsnarl.trace import lock_lines, loops
 from unsnarl.trace.loop_rounds import LoopRounds
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
@@ -333,7 +333,7 @@ class Process:
     def _lines_of(self, node: int) -> tuple[Location | None, Location | None]:
         if node not in self._lines:
             stack = self.own_stack(node)
-            self._lines[node] = self.own_line(stack), self.program_line(stack)
+            self._lines[node] = self.own_line(stack), self.program_line(loops.callback(stack))
         return self._lines[node]
 
     def line_of(self, node: int) -> Location | None:

@@ -58,8 +58,9 @@ impl RuntimeDirectory {
         }
         // SAFETY: the call has filled it.
         let found = unsafe { found.assume_init() };
-        // A file system without a limit (ramfs) counts no blocks.
-        found.f_blocks != 0 && found.f_bavail.saturating_mul(found.f_frsize) < LEAST_BYTES
+        // A file system without a limit (ramfs) counts no blocks and no files.
+        let has_no_bytes = found.f_blocks != 0 && found.f_bavail.saturating_mul(found.f_frsize) < LEAST_BYTES;
+        has_no_bytes || (found.f_files != 0 && found.f_favail == 0)
     }
 
     /// Returns the path of a file in the directory.

@@ -76,7 +76,7 @@ impl Names {
             return "a pipe".into();
         }
         if link.starts_with("anon_inode:[eventfd]") {
-            return "a notice of other threads".into();
+            return "a notice (eventfd)".into();
         }
         if link.starts_with("/dev/pts/") || link == "/dev/tty" {
             return "the terminal".into();

@@ -10,8 +10,7 @@ import linecache
 from collections import defaultdict
 from dataclasses import dataclass
 
-from unsnarl.trace import lock_lines
-from unsnarl.trace.findings import loops
+from unsnarl.trace import lock_lines, loops
 from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import (
@@ -54,7 +53,7 @@ IDLE = frozenset(("waiting for work or for other threads", _IN_LOOP))
 RECORDER = "unsnarl/trace/traced/tasks.py"
 """The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
 
-OWN_THREADS = "C code's own threads"
+OWN_THREADS = "threads of C code, or another process"
 """What the only thread of Python's waits for in a futex."""
 
 _OTHER = "other"
@@ -311,14 +310,14 @@ def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | Non
 def _waiting_for(process: Process, node: int, what: str, peer: str | None) -> str:
     """Return what a thread waits for, with the peer, unless it is known better.
 
-    A lock in C code for which no other thread of Python's competes is one of the library's own, as in a query engine
-    whose threads compute while their caller waits; that is, unless the line acquires a lock between processes.
+    Where no other thread of Python's competes for it, what looks like a lock in C code is a query engine, for example,
+    whose own threads compute while their caller waits; that is, unless the line acquires a lock between processes.
     """
     if not peer or what not in ("in I/O", "waiting for the network"):
         return what
     if peer == C_LOCK and len(process.threads) == 1:
         inner = process.own_stack(node)[0]
-        return f"waiting for {peer if lock_lines.calls_acquire(inner.file, inner.line) else OWN_THREADS}"
+        return f"waiting for {peer if lock_lines.acquires(inner.file, inner.line) else OWN_THREADS}"
     return f"waiting for {peer}"
 
 

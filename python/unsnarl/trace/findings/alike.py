@@ -5,6 +5,7 @@ Pure: findings in, groups out. The page and the data keep each process's own fin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unsnarl.trace.findings.finding import Finding, duration
@@ -31,12 +32,15 @@ class Group:
         return f"in all {len(times):,} processes: {duration(sum(times))}"
 
 
-def groups(findings: list[Finding]) -> list[Group]:
-    """Return the findings in groups, at most one of each process in a group, in the order of the first of each."""
+def groups(findings: list[Finding], programs: Mapping[int, str]) -> list[Group]:
+    """Return the findings in groups, at most one of each process in a group, in the order of the first of each.
+
+    ``programs`` has what each process runs: findings without a place are alike only for the same program.
+    """
     made: list[list[Finding]] = []
     by_key: dict[tuple[object, ...], list[list[Finding]]] = {}
     for finding in findings:
-        same = by_key.setdefault(_key(finding), [])
+        same = by_key.setdefault(_key(finding, programs), [])
         group = next((group for group in same if all(other.pid != finding.pid for other in group)), None)
         if group is None:
             group = list[Finding]()
@@ -51,9 +55,16 @@ def _group(findings: list[Finding]) -> Group:
     return Group(worst, [finding for finding in findings if finding is not worst])
 
 
-def _key(finding: Finding) -> tuple[object, ...]:
+def program_of(command: list[str]) -> str:
+    """Return which program a command line runs: a script, a module, or the text after ``-c``."""
+    words = command[1:3] if command[1:2] in (["-c"], ["-m"]) else command[1:2]
+    return " ".join(words)
+
+
+def _key(finding: Finding, programs: Mapping[int, str]) -> tuple[object, ...]:
     remedies = tuple((remedy.what, remedy.command) for remedy in finding.remedies)
-    own = finding.pid if finding.kind == "time" else None  # where each process spent its time is its own
+    # Where each process spent its time is its own.
+    own = finding.pid if finding.kind == "time" else None if finding.place else programs.get(finding.pid or 0)
     return finding.kind, finding.place, finding.severity, remedies, own
 
 

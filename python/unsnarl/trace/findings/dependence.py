@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import IN_IO, LOCK, Process
 
 LEAST_SHARE = 0.5
@@ -17,6 +18,10 @@ LOCK_SHARE = 0.1
 
 A thread that waits for the GIL alone, after each short call, gets its own work done sooner if it gets the GIL sooner.
 """
+
+WORK_SHARE = 0.03
+"""The same where these waits are for what others do, as `Thread.join` is: on a busy machine such a thread waits for the
+GIL for most of the time in which the others work."""
 
 OTHERWISE_SHARE = 0.05
 """The most of its life that such a thread is in I/O, asleep or in C code, which it could begin sooner."""
@@ -33,10 +38,13 @@ def depends_on(process: Process, number: int, others: frozenset[int]) -> bool:
     blocked_ns = thread.on_lock_ns + thread.waiting_ns
     if blocked_ns < LEAST_SHARE * life_ns or elsewhere_ns > OTHERWISE_SHARE * life_ns:
         return False
-    if thread.on_lock_ns < LOCK_SHARE * life_ns:
+    placed = process.stacks_in.get((number, LOCK), ())
+    for_work_ns = sum(time_ns for node, time_ns in placed if node and is_for_work(process, node))
+    least_ns = (WORK_SHARE if 2 * for_work_ns > thread.on_lock_ns else LOCK_SHARE) * life_ns
+    if thread.on_lock_ns < least_ns:
         return False
     ended, ended_ns = _ended(process), 0.0
-    for node, time_ns in process.stacks_in.get((number, LOCK), ()):
+    for node, time_ns in placed:
         by = ended[node]
         ended_ns += time_ns * sum(by[other] for other in others if other in by) / max(sum(by.values()), 1)
     return ended_ns >= LEAST_SHARE * thread.on_lock_ns

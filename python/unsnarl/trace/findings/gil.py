@@ -179,7 +179,7 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair], *, is_served: b
     worst = max(pairs, key=lambda pair: pair.total_ns)
     holder = process.label(worst.holder)
     others = f" and {len(pairs) - 1} others" if len(pairs) > 2 else " and another" if len(pairs) == 2 else ""
-    held_at, came_from = process.program_line_of(worst.holder_node), process.program_line_of(worst.waiter_node)
+    held_at, came_from = process.line_of(worst.holder_node), process.line_of(worst.waiter_node)
     details = [
         f"`{holder}` held the GIL at {held_at}" if held_at else "",
         f"`{thread.label}` returned from a call at {came_from}" if came_from else "",

@@ -9,6 +9,7 @@ import itertools
 import re
 from collections import defaultdict
 
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, WAITING_FILES, Location, Process
 
@@ -61,10 +62,17 @@ def findings(process: Process) -> list[Finding]:
 def _pools(process: Process) -> dict[str, set[int]]:
     """Return the workers of each pool of threads, by the pool's name."""
     pools: dict[str, set[int]] = defaultdict(set)
+    thread_pools: set[int] = set()
     for number, _, node, _ in process.stacks:
         stack = process.own_stack(node)
-        if any(_is_worker(process, line) for line in stack) or _of_thread_pool(process, stack) is not None:
+        if _of_thread_pool(process, stack) is not None:
+            thread_pools.add(number)
+        elif any(_is_worker(process, line) for line in stack):
             pools[re.sub(r"[-_ ]\d+(?=$| \()", "", process.label(number))].add(number)
+    for number in sorted(thread_pools):
+        # The workers of a `ThreadPool` have no name of their own, but are started one after another.
+        previous = [name for name, numbers in pools.items() if name.startswith("ThreadPool ") and number - 1 in numbers]
+        pools[previous[0] if previous else f"ThreadPool {number}"].add(number)
     return pools
 
 
@@ -95,7 +103,8 @@ def _is_in_task(process: Process, node: int) -> bool:
         return not all(line.file.endswith(WAITING_FILES) for line in inner)
     below = _of_thread_pool(process, stack)
     if below is not None:
-        return below > 0
+        # A task in C code has no line of its own.
+        return below > 0 or not lock_lines.takes_item(stack[0].file, stack[0].line)
     return any(line.function in _TASKS and _is_of_pool(process, line) for line in stack)
 
 
@@ -202,7 +211,7 @@ def pickling(process: Process) -> list[Finding]:
     times: dict[tuple[int, str], int] = defaultdict(int)
     for number, state, node, time_ns in process.stacks:
         if state == RUNNING and _is_pickling(process, node):
-            times[number, str(process.program_line_of(node))] += time_ns
+            times[number, str(process.line_of(node))] += time_ns
     total = sum(times.values())
     if total < max(LEAST_NS, PICKLING_SHARE * process.length_ns):
         return []

@@ -1,20 +1,24 @@
 """Gathers when the loops of asyncio made long rounds: between these, no callback kept the others waiting for long.
 
 A thread that computes in a loop without a pause drops the GIL so shortly between two rounds that the recording shows
-one long stretch. Pure: moments in, lines out. Must never: grow without a bound.
+one long stretch. Pure: moments in, lines out. Must never: grow without a bound. Moments are nanoseconds of the
+monotonic clock.
 """
 
-ENTRY = "round"
-"""The first field of a long round; a file without any has no such entry."""
+ROUND = "round"
+"""The first field of a long round: its thread, its begin, its end."""
 
-WATCHED = "rounds"
-"""The first field of the entry that says from when until when rounds were watched."""
+THREAD = "thread"
+"""The first field of a thread whose rounds are watched: its number, and from when on."""
+
+UNTIL = "rounds"
+"""The first field of the entry that says until when rounds were watched."""
 
 NEAR_NS = 25_000_000
 """Where there are many long rounds, those that lie so near to each other become one entry: no stall fits in between."""
 
 MOST = 2048
-"""Entries that are kept; of more that are not near to each other, the last grows, so that none is called short."""
+"""Entries that are kept. Where there are more that are not near to each other, rounds count as watched until then."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,47 +29,52 @@ class LongRounds:
     """The long rounds of the loops of a process.
 
     Attributes:
-        since_ns: from when on rounds are watched, on the monotonic clock; 0 while they are not.
+        since_ns: from when on every round is watched; None if loops may have run before, each in a round that is not.
     """
 
-    __slots__ = ("_entries", "_is_full", "_last", "since_ns")
+    __slots__ = ("_entries", "_full_ns", "since_ns")
 
     def __init__(self) -> None:
         """Start without a round."""
-        self.since_ns = 0
-        self._is_full = False
-        self._entries: list[list[int]] = []
-        self._last: dict[int, list[int]] = {}
+        self.since_ns: int | None = None
+        self._full_ns: int | None = None
+        self._entries: list[tuple[int, int, int]] = []
 
     def add(self, tid: int, begin_ns: int, end_ns: int) -> None:
         """Keep a long round of a thread; those of one thread come in their order."""
-        if len(self._entries) >= MOST and not self._is_full:
-            self._merge_near()
-        last = self._last.get(tid)
-        if self._is_full and last is not None:
-            last[2] = end_ns
+        if self._full_ns is not None:
             return
-        self._last[tid] = entry = [tid, begin_ns, end_ns]
-        self._entries.append(entry)
+        self._entries.append((tid, begin_ns, end_ns))
+        if len(self._entries) > MOST:
+            merged = _near_merged(self._entries)
+            if len(merged) > MOST // 2:
+                self._full_ns = begin_ns
+            self._entries = merged
 
-    def _merge_near(self) -> None:
-        """Make one entry of those that are near to each other; where that makes no room for many, no more are kept."""
-        merged: list[list[int]] = []
-        self._last = {}
-        for tid, begin_ns, end_ns in self._entries:
-            last = self._last.get(tid)
-            if last is not None and begin_ns - last[2] < NEAR_NS:
-                last[2] = end_ns
-            else:
-                self._last[tid] = entry = [tid, begin_ns, end_ns]
-                merged.append(entry)
-        self._entries = merged
-        self._is_full = len(merged) > MOST // 2
+    def entries(self, now_ns: int, threads: "list[tuple[int, int, int | None]]") -> "Iterable[tuple[str, ...]]":
+        """Return the fields of the entries.
 
-    def entries(self, until_ns: int) -> "Iterable[tuple[str, ...]]":
-        """Return the fields of the entries; none while rounds are not watched."""
-        if not self.since_ns:
+        ``threads`` are those whose rounds are watched: their numbers, when the first began, and when the one began that
+        goes on, or None.
+        """
+        if not threads:
             return
-        yield WATCHED, str(self.since_ns), str(until_ns)
-        for entry in list(self._entries):
-            yield ENTRY, *map(str, entry)
+        yield UNTIL, str(now_ns if self._full_ns is None else self._full_ns)
+        for tid, first_ns, _ in threads:
+            yield THREAD, str(tid), str(first_ns if self.since_ns is None else self.since_ns)
+        going = [(tid, begin_ns, now_ns) for tid, _, begin_ns in threads if begin_ns is not None]
+        for entry in (*list(self._entries), *going):
+            yield ROUND, *map(str, entry)
+
+
+def _near_merged(entries: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    last: dict[int, int] = {}
+    merged: list[tuple[int, int, int]] = []
+    for tid, begin_ns, end_ns in entries:
+        index = last.get(tid)
+        if index is not None and begin_ns - merged[index][2] < NEAR_NS:
+            merged[index] = (tid, merged[index][1], end_ns)
+        else:
+            last[tid] = len(merged)
+            merged.append((tid, begin_ns, end_ns))
+    return merged

@@ -53,12 +53,23 @@ _INNER_OF_ANYIO = (
 class TaskWaits:
     """What the tasks of this process have waited for so far, and the file that holds it."""
 
-    __slots__ = ("_original", "_path", "_pause_ns", "_rounds", "_samples", "_seen_ns", "_waits", "_write_at_ns")
+    __slots__ = (
+        "_original",
+        "_path",
+        "_pause_ns",
+        "_rounds",
+        "_sampled",
+        "_samples",
+        "_seen_ns",
+        "_waits",
+        "_write_at_ns",
+    )
 
     def __init__(self) -> None:
         """Start without a file."""
         self._path = ""
         self._original: Any = None
+        self._sampled: _native.SampledRounds | None = None
         self._samples = 0
         self._rounds = LongRounds()
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
@@ -70,33 +81,36 @@ class TaskWaits:
         self._path = recording.rpartition(".")[0] + SUFFIX
         self._waits, self._seen_ns, self._rounds = {}, {}, LongRounds()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
-        self.watch()
+        self._watch()
 
     def leave(self) -> None:
         """Write no more: the file belongs to the parent of this process."""
         self._path = ""
 
-    def watch(self) -> None:
+    def watch_from_import(self) -> None:
+        """Sample the loops from now on, as asyncio has just been imported: none runs yet."""
+        self._watch()
+        if self._sampled is not None:
+            self._rounds.since_ns = self._sampled.watched()[0]
+
+    def _watch(self) -> None:
         """Sample the loops from now on, if asyncio has been imported."""
         loop = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
         original = getattr(loop, "__dict__", {}).get("_run_once")
         if loop is None or original is None:
             return
-        import time
-
-        self._rounds.since_ns = time.monotonic_ns()
         if isinstance(original, _native.SampledRounds):
-            return  # of the parent that forked this process
+            original.forget()  # of the parent that forked this process
+            self._sampled = original
+            return
         self._original = original
-        loop._run_once = _native.SampledRounds(original, self.before, self.after, self.long)
+        self._sampled = loop._run_once = _native.SampledRounds(original, self.before, self.after, self.long)
 
     def end(self) -> None:
         """Stop to sample, and write the file."""
         loop: Any = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
         if loop is not None and isinstance(loop.__dict__.get("_run_once"), _native.SampledRounds):
             loop._run_once = self._original
-        else:
-            self._rounds.since_ns = 0  # another library has replaced the method: its rounds are not seen
         self._write()
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
@@ -139,13 +153,9 @@ class TaskWaits:
             entry[3] = max(entry[3], count)
         self._write_in_time()
 
-    def long(self, length_ns: int) -> None:
-        """Keep a long round of this thread's loop, which has just ended."""
-        import _thread
-        import time
-
-        now = time.monotonic_ns()
-        self._rounds.add(_thread.get_native_id(), now - length_ns, now)
+    def long(self, tid: int, begin_ns: int, end_ns: int) -> None:
+        """Keep a long round of a thread's loop, which has just ended."""
+        self._rounds.add(tid, begin_ns, end_ns)
         self._write_in_time()
 
     def _write_in_time(self) -> None:
@@ -157,7 +167,7 @@ class TaskWaits:
             self._write()
 
     def _write(self) -> None:
-        if not self._path or not (self._waits or self._rounds.since_ns):
+        if not self._path or not (self._waits or self._sampled):
             return
         try:
             file = os.open(f"{self._path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -170,9 +180,8 @@ class TaskWaits:
             return  # the directory is gone, or full: the report shows less
 
     def _entries(self) -> "Iterable[str]":
-        import time
-
-        yield from map(FIELD.join, self._rounds.entries(time.monotonic_ns()))
+        if self._sampled is not None:
+            yield from map(FIELD.join, self._rounds.entries(*self._sampled.watched()))
         for (tid, is_inner, lines), numbers in list(self._waits.items()):
             stack = [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
             yield FIELD.join((str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]), *stack))

@@ -42,7 +42,8 @@ def text(
         if finding.severity != FINE or finding.pid == first or (finding.kind == "time" and finding.pid in named)
     ]
     lines: list[StyledLine] = []
-    for style, sentence in _findings(shown, first):
+    programs = {process.pid: alike.program_of(process.command) for process in processes}
+    for style, sentence in _findings(shown, first, programs):
         lines += [(style, line) for line in wrapped(_printable(sentence), columns)]
     for process in processes[:MAX_PROCESSES]:
         lines += _threads(process, columns or COLUMNS)
@@ -61,9 +62,9 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
-def _findings(findings: list[Finding], first: int | None) -> list[StyledLine]:
+def _findings(findings: list[Finding], first: int | None, programs: dict[int, str]) -> list[StyledLine]:
     lines: list[StyledLine] = []
-    for group in alike.groups(findings):
+    for group in alike.groups(findings, programs):
         finding = group.worst
         lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{_where(group, first)}"))
         lines += [("", f"     {detail}") for detail in (*finding.details, group.together) if detail]

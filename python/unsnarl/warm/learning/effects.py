@@ -80,8 +80,9 @@ _INPUTS = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
-# The program that prints of which kind a file is.
+# The program that prints of which kind a file is, the one function that may run it, and how near a caller it is.
 KINDS = "file"
+_ASKS_FOR_KINDS, _NEAR = ("platform", "_syscmd_file"), 8
 
 
 def is_local(host: object) -> bool:
@@ -97,8 +98,12 @@ def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
 
 def _is_reading(event: str, args: tuple[object, ...]) -> bool:
     """Return whether an event starts a program that only reads, and nothing but what a server watches."""
+    if is_listing_libraries(event, args):
+        return True
     of_interpreter = (KINDS, [KINDS, "-b", os.path.realpath(sys.executable)])
-    return is_listing_libraries(event, args) or (event == "subprocess.Popen" and args[:2] == of_interpreter)
+    is_kind = event == "subprocess.Popen" and args[:2] == of_interpreter
+    # The search path that finds the program belongs to the key of this caller only.
+    return is_kind and _ASKS_FOR_KINDS in path_lookups.callers(_NEAR)
 
 
 def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:

@@ -20,24 +20,41 @@ if TYPE_CHECKING:
 
 # Seconds within which the kernel removes a thread that has been joined, and the time between two looks.
 _GONE_WITHIN_S, _LOOK_S = 1.0, 0.001
+# The flag of a thread that has begun to end (PF_EXITING in include/linux/sched.h), and its place behind the name.
+_EXITING, _FLAGS = 0x4, 6
 
 
 def are_left() -> bool:
-    """Return whether there are threads besides this one, which a fork does not end."""
-    if _is_alone():
+    """Return whether there are threads besides this one, which a fork does not end.
+
+    A thread that is joined at the fork has begun to end by then; one that ends later, by itself, is missing in workers
+    that are forked before.
+    """
+    if not _others():
         return False
-    with contextlib.suppress(ImportError):  # an interpreter without it
+    with contextlib.suppress(Exception):  # an interpreter without ctypes, or a module of the command in its place
         _fork()
+    if not all(map(_is_ending, _others())):
+        return True
     ends_s = time.monotonic() + _GONE_WITHIN_S
-    while not _is_alone():
+    while _others():
         if time.monotonic() > ends_s:
             return True
         time.sleep(_LOOK_S)
     return False
 
 
-def _is_alone() -> bool:
-    return len(os.listdir("/proc/self/task")) == 1
+def _others() -> list[str]:
+    return [number for number in os.listdir("/proc/self/task") if number != str(os.getpid())]
+
+
+def _is_ending(number: str) -> bool:
+    try:
+        with open(f"/proc/self/task/{number}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return True  # it has ended
+    return bool(int(fields[_FLAGS]) & _EXITING)
 
 
 def _fork() -> None:

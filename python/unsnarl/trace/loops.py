@@ -97,3 +97,15 @@ def running(stack: Sequence[Location]) -> Library | None:
             if any(line.file.endswith(file) and line.function.endswith(function) for line in stack):
                 return library
     return None
+
+
+def callback(stack: list[Location]) -> list[Location]:
+    """Return the lines of a callback below the loop that runs it; the whole stack where none does.
+
+    The lines outside belong to whoever runs the loop, and not to the callback.
+    """
+    runs = [library.runs for library in LIBRARIES if library.runs is not None]
+    for index, line in enumerate(stack):
+        if index and any(line.file.endswith(file) and line.function.endswith(function) for file, function in runs):
+            return stack[:index]
+    return stack
