@@ -256,7 +256,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
             exit(0);
         }
         if plan.directory.is_full() {
-            let reason = Against::Full(RuntimeDirectory::path(environ)).words();
+            let reason = Against::Full(plan.directory.path).words();
             complain(&format!("error: no server can start\nhint: {reason}\n"));
             exit(1)
         }

@@ -22,7 +22,6 @@ use crate::server::calls::Calls;
 use crate::server::economy;
 use crate::server::key;
 use crate::server::plan::Plan;
-use crate::server::runtime_directory::RuntimeDirectory;
 use crate::syscall::{Bytes, stat};
 use crate::target::{self, Target};
 
@@ -59,8 +58,7 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
             } else if handover::is_served(&plan.socket()) {
                 text += "served\n";
             } else if plan.directory.is_full() {
-                let path = RuntimeDirectory::path(environ);
-                text += &format!("plain {}\n", Against::Full(path).words());
+                text += &format!("plain {}\n", Against::Full(plan.directory.path.clone()).words());
             } else {
                 if economy::is_frozen(environ) {
                     text += "frozen\n";

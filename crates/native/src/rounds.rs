@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyTuple};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No loop is sampled more often.
@@ -92,7 +92,7 @@ impl SampledRounds {
     /// The moment, and of each thread whose rounds are watched its number, when its first round began, and the one that
     /// goes on, if one does.
     fn watched(&self) -> (u64, Vec<(i32, u64, Option<u64>)>) {
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = self.threads();
         let every = threads
             .iter()
             .map(|(&thread, rounds)| (thread, rounds.first_ns, rounds.current_ns));
@@ -101,7 +101,7 @@ impl SampledRounds {
 
     /// Forget all threads: in a forked child they are gone, or have another number.
     fn forget(&self) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.threads().clear();
     }
 }
 
@@ -142,7 +142,7 @@ impl SampledRounds {
     }
 
     fn begin(&self, thread: i32, now_ns: u64) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads();
         if let Some(rounds) = threads.get_mut(&thread) {
             rounds.current_ns = Some(now_ns);
         } else if threads.len() < MOST_THREADS {
@@ -152,10 +152,13 @@ impl SampledRounds {
     }
 
     fn end(&self, thread: i32) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rounds) = threads.get_mut(&thread) {
+        if let Some(rounds) = self.threads().get_mut(&thread) {
             rounds.current_ns = None;
         }
+    }
+
+    fn threads(&self) -> MutexGuard<'_, HashMap<i32, Rounds>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a sample is due; a loop of another thread that is about to be sampled is not waited for.

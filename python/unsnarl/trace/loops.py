@@ -21,6 +21,10 @@ _RUNS_LOOP = ("run_until_complete(", "run_forever(")
 """The calls that run a loop: such a line is the innermost one of a thread in I/O if the loop is in C, as uvloop's."""
 
 
+_MAKES_ROUNDS, _ROUND = "asyncio/base_events.py", "BaseEventLoop._run_once"
+"""The end of the file of asyncio's own loops, and the function that makes one round."""
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """A library with an event loop.
@@ -43,7 +47,7 @@ class Library:
 
 
 ASYNCIO = Library(
-    "asyncio", ("asyncio/base_events.py", "nest_asyncio.py"), ("asyncio/events.py", "Handle._run"), "asyncio.to_thread"
+    "asyncio", (_MAKES_ROUNDS, "nest_asyncio.py"), ("asyncio/events.py", "Handle._run"), "asyncio.to_thread"
 )
 
 _IN_C = Library("asyncio", (), None, ASYNCIO.in_thread)
@@ -91,12 +95,7 @@ def selecting(stack: Sequence[Location]) -> Library | None:
 
 def running(stack: Sequence[Location]) -> Library | None:
     """Return the library below whose loop a stack's callback runs; None where a callback has a stack of its own."""
-    for library in LIBRARIES:
-        if library.runs is not None:
-            file, function = library.runs
-            if any(line.file.endswith(file) and line.function.endswith(function) for line in stack):
-                return library
-    return None
+    return next((library for library in LIBRARIES if any(_is_run_by(library, line) for line in stack)), None)
 
 
 def callback(stack: list[Location]) -> list[Location]:
@@ -104,8 +103,23 @@ def callback(stack: list[Location]) -> list[Location]:
 
     The lines outside belong to whoever runs the loop, and not to the callback.
     """
-    runs = [library.runs for library in LIBRARIES if library.runs is not None]
     for index, line in enumerate(stack):
-        if index and any(line.file.endswith(file) and line.function.endswith(function) for file, function in runs):
+        if index and any(_is_run_by(library, line) for library in LIBRARIES):
             return stack[:index]
     return stack
+
+
+def is_in_round(stack: Sequence[Location]) -> bool:
+    """Tell whether a stack is that of a round of asyncio's own loops, whose rounds are watched.
+
+    Between two rounds such a loop may drop the GIL for a moment only, so that many short callbacks make one stretch.
+    """
+    return any(line.function == _ROUND and line.file.endswith(_MAKES_ROUNDS) for line in stack)
+
+
+def _is_run_by(library: Library, line: Location) -> bool:
+    """Tell whether a line is the one of a library's loop that runs a callback."""
+    if library.runs is None:
+        return False
+    file, function = library.runs
+    return line.file.endswith(file) and line.function.endswith(function)

@@ -5,6 +5,7 @@ Pure: findings in, groups out. The page and the data keep each process's own fin
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,17 +38,13 @@ def groups(findings: list[Finding], programs: Mapping[int, str]) -> list[Group]:
 
     ``programs`` has what each process runs: findings without a place are alike only for the same program.
     """
-    made: list[list[Finding]] = []
-    by_key: dict[tuple[object, ...], list[list[Finding]]] = {}
+    by_key: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    of_process: Counter[tuple[object, ...]] = Counter()
     for finding in findings:
-        same = by_key.setdefault(_key(finding, programs), [])
-        group = next((group for group in same if all(other.pid != finding.pid for other in group)), None)
-        if group is None:
-            group = list[Finding]()
-            same.append(group)
-            made.append(group)
-        group.append(finding)
-    return [_group(group) for group in made]
+        key = _key(finding, programs)
+        by_key[of_process[key, finding.pid], key].append(finding)
+        of_process[key, finding.pid] += 1
+    return [_group(group) for group in by_key.values()]
 
 
 def _group(findings: list[Finding]) -> Group:

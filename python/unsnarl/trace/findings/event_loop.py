@@ -24,9 +24,6 @@ STALL_SHARE = 0.02
 
 MOST_STALLS = 5
 
-ASYNCIO_LOOPS, ASYNCIO_ROUND = "asyncio/base_events.py", "BaseEventLoop._run_once"
-"""The end of the file of asyncio's own loops, and the function that makes one round."""
-
 _DOES = {
     RUNNING: "computes",
     IN_IO: "waits for I/O",
@@ -38,9 +35,12 @@ _DOES = {
 
 def findings(process: Process) -> list[Finding]:
     """Return the stalls of the event loops of a process, the longest in all first."""
+    # All threads together have few stacks.
+    is_below = functools.cache(functools.partial(is_below_loop, process))
+    is_idle = functools.cache(functools.partial(is_idle_in_loop, process))
     found: list[Finding] = []
     for number, thread in enumerate(process.threads):
-        loop = _loop(process, thread)
+        loop = _loop(process, thread, is_below, is_idle)
         if loop is not None:
             found += _stalls(process, number, loop)
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
@@ -79,9 +79,9 @@ class _Loop:
         return _base(process, node) != self.base and begin_ns <= self.until_ns
 
 
-def _loop(process: Process, thread: Thread) -> _Loop | None:
-    is_below = functools.cache(functools.partial(is_below_loop, process))
-    is_idle = functools.cache(functools.partial(is_idle_in_loop, process))
+def _loop(
+    process: Process, thread: Thread, is_below: Callable[[int], bool], is_idle: Callable[[int], bool]
+) -> _Loop | None:
     runs = [
         (begin, node)
         for begin, _, state, node in thread.stretches
@@ -111,13 +111,16 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
         place = process.program_line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
-        lengths = process.loop_rounds.within(number, begin, length_ns) if _makes_rounds(process, node) else [length_ns]
-        stalls[str(place) if place else None] += [(state, part_ns) for part_ns in lengths if part_ns >= STALL_NS]
+        is_watched = loops.is_in_round(process.own_stack(node))
+        lengths = process.loop_rounds.within(number, begin, length_ns) if is_watched else [length_ns]
+        for part_ns in lengths:
+            if part_ns >= STALL_NS:
+                stalls[str(place) if place else None].append((state, part_ns))
     life = process.seen_life_ns(thread)
     return [
         _stall(process, thread, loop.library, place, calls)
         for place, calls in stalls.items()
-        if calls and sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
+        if sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
     ]
 
 
@@ -130,14 +133,6 @@ def _is_in_callback(process: Process, state: int, node: int) -> bool:
     if is_recording(process, node):
         return False
     return not any(line.file.startswith("<frozen importlib") for line in process.stack(node))
-
-
-def _makes_rounds(process: Process, node: int) -> bool:
-    """Tell whether a stack is that of a round of asyncio's own loops, whose rounds are watched.
-
-    Between two rounds such a loop may drop the GIL for a moment only, so that many short callbacks make one stretch.
-    """
-    return any(line.function == ASYNCIO_ROUND and line.file.endswith(ASYNCIO_LOOPS) for line in process.own_stack(node))
 
 
 def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:

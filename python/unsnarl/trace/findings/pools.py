@@ -68,11 +68,12 @@ def _pools(process: Process) -> dict[str, set[int]]:
         if _of_thread_pool(process, stack) is not None:
             thread_pools.add(number)
         elif any(_is_worker(process, line) for line in stack):
-            pools[re.sub(r"[-_ ]\d+(?=$| \()", "", process.label(number))].add(number)
+            pools[re.sub(r"[-_ ]\d+$", "", process.label(number))].add(number)
+    first = 0
     for number in sorted(thread_pools):
         # The workers of a `ThreadPool` have no name of their own, but are started one after another.
-        previous = [name for name, numbers in pools.items() if name.startswith("ThreadPool ") and number - 1 in numbers]
-        pools[previous[0] if previous else f"ThreadPool {number}"].add(number)
+        first = first if number - 1 in thread_pools else number
+        pools[f"ThreadPool {first}"].add(number)
     return pools
 
 
