@@ -113,13 +113,14 @@ def convoys(process: Process) -> list[Finding]:
         if rest.count > 0 and rest.total_ns > 0:
             behind[pair.waiter].append(rest)
     is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
+    sharers = sharers_of(process)
     result: list[Finding] = []
     for number, pairs in behind.items():
         thread = process.threads[number]
         is_starting = is_full or len(process.threads) >= CROWD
         if is_starting and sum(pair.count for pair in pairs) < max(FULL_WAITS, len(process.threads) // 10):
             continue
-        if is_sharer(process, thread):
+        if number in sharers:
             continue
         if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
             is_served = depends_on(process, number, frozenset(pair.holder for pair in pairs))
@@ -385,20 +386,21 @@ def is_full(process: Process) -> bool:
     return running >= FULL_SHARE * process.length_ns and len(process.threads) > 1
 
 
-def is_sharer(process: Process, thread: Thread) -> bool:
-    """Tell whether a thread is one of several that fill the GIL alike: no order among them serves all sooner.
+def sharers_of(process: Process) -> set[int]:
+    """Return the numbers of the threads that fill the GIL alike: no order among them serves all sooner.
 
-    Where a thread is CPU-bound, the others may be served before it.
+    Where a thread is CPU-bound, the others may be served before it, so there are none.
     """
-    if not is_full(process) or any(is_cpu_bound(process, other) for other in process.threads):
-        return False
-    running = sum(other.running_ns for other in process.threads)
-    return thread.running_ns * 2 * len(process.threads) >= running
+    if not is_full(process) or any(is_cpu_bound(process, thread) for thread in process.threads):
+        return set()
+    running = sum(thread.running_ns for thread in process.threads)
+    least = running / (2 * len(process.threads))
+    return {number for number, thread in enumerate(process.threads) if thread.running_ns >= least}
 
 
 def full_gil(process: Process) -> list[Finding]:
     """Find threads that fill the GIL together, though each of them often waits for something else."""
-    sharers = [thread for thread in process.threads if is_sharer(process, thread)]
+    sharers = [process.threads[number] for number in sorted(sharers_of(process))]
     waiting = sum(thread.waiting_ns for thread in sharers)
     if len(sharers) < 2 or waiting < WAITING_SHARE * process.length_ns:
         return []
