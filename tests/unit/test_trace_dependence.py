@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.test_trace_findings import LENGTH, MS, pair, thread, waits
 from tests.unit.test_trace_views import process
-from unsnarl.trace.findings import dependence, gil, locks, resources, stuck
+from unsnarl.trace.findings import convoys, dependence, locks, resources, stuck
 from unsnarl.trace.findings.conclusions import all_findings
 from unsnarl.trace.model import IN_IO, LOCK, Location, Process
 
@@ -36,7 +36,7 @@ def served(**client: int) -> Process:
 def test_a_thread_that_waits_for_the_one_that_computes_gains_nothing_by_the_scheduler() -> None:
     run = served()
     assert dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
-    [convoy] = gil.convoys(run)
+    [convoy] = convoys.findings(run)
     assert convoy.remedy is not None
     assert (convoy.severity, convoy.remedy.command, convoy.remedy.saves_ns) == ("notable", None, None)
 
@@ -44,7 +44,7 @@ def test_a_thread_that_waits_for_the_one_that_computes_gains_nothing_by_the_sche
 def test_a_thread_with_io_of_its_own_gains() -> None:
     run = served(on_lock_ns=LENGTH // 2, io_ns=LENGTH // 10)
     assert not dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
-    [convoy] = gil.convoys(run)
+    [convoy] = convoys.findings(run)
     assert convoy.remedy is not None
     assert convoy.remedy.command == "unsnarl run"
 
@@ -67,7 +67,7 @@ def test_a_thread_that_hardly_waits_for_others_gains_by_the_scheduler(on_lock_ns
     """Such as one that writes short lines to a socket or a log."""
     run = served(on_lock_ns=on_lock_ns, waiting_ns=LENGTH * 96 // 100, io_ns=LENGTH // 100)
     assert not dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
-    [convoy] = gil.convoys(run)
+    [convoy] = convoys.findings(run)
     assert convoy.remedy is not None
     assert (convoy.severity, convoy.remedy.command) == ("severe", "unsnarl run")
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import convoys
 from unsnarl.trace.findings import gil as findings_gil
 from unsnarl.trace.findings import locks as findings_locks
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE
@@ -257,8 +258,8 @@ def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
     mostly_idle = replace(run.threads[0], running_ns=LENGTH * 46 // 100, io_ns=LENGTH * 54 // 100)
     starved = replace(run, threads=[mostly_idle, run.threads[1]])
     assert [finding.kind for finding in findings_gil.findings(starved)] == ["no-processor"]
-    assert [finding.kind for finding in findings_gil.convoys(replace(starved, long_holds=[]))] == ["convoy"]
-    assert findings_gil.convoys(run) == []
+    assert [finding.kind for finding in convoys.findings(replace(starved, long_holds=[]))] == ["convoy"]
+    assert convoys.findings(run) == []
 
 
 @pytest.mark.parametrize(("seen_ns", "total_ns"), [(LENGTH, 800 * MS), (4_000 * MS, 500 * MS)])
@@ -270,14 +271,14 @@ def test_a_cpu_bound_holder_that_often_has_no_processor_costs_its_waiter_the_swi
     behind = pair(200) | {"median_ns": 27 * MS, "total_ns": 8_400 * MS, "longest_ns": 40 * MS}
     run = long_run([behind], waiting_ns=8_400 * MS, long_holds=holds, records_from_ns=LENGTH - seen_ns)
     holder = replace(run.threads[0], stretches=[(LENGTH - seen_ns, seen_ns, RUNNING, 0)])
-    [found] = findings_gil.convoys(replace(run, threads=[holder, run.threads[1]]))
+    [found] = convoys.findings(replace(run, threads=[holder, run.threads[1]]))
     assert found.figures["total_ns"] == total_ns
 
 
 def test_the_waits_for_a_cpu_bound_holder_are_without_those_parts_in_which_it_had_no_processor() -> None:
     holds = [long_hold(40, number) | {"starved_ns": 20 * MS} for number in range(50)]
     behind = pair(200) | {"median_ns": 27 * MS, "total_ns": 5_400 * MS, "longest_ns": 40 * MS}
-    [found] = findings_gil.convoys(long_run([behind], waiting_ns=5_400 * MS, long_holds=holds, records_from_ns=0))
+    [found] = convoys.findings(long_run([behind], waiting_ns=5_400 * MS, long_holds=holds, records_from_ns=0))
     assert found.figures["total_ns"] == 5_400 * MS - 50 * 20 * MS
 
 
@@ -287,7 +288,7 @@ def test_the_waits_behind_a_long_call_are_taken_off_once() -> None:
     behind = pair(200) | {"total_ns": 1_900 * MS, "longest_ns": 900 * MS}
     run = long_run([behind], waiting_ns=1_900 * MS, long_holds=[call], records_from_ns=0)
     mostly_idle = replace(run.threads[0], running_ns=LENGTH * 46 // 100, io_ns=LENGTH * 54 // 100)
-    [found] = findings_gil.convoys(replace(run, threads=[mostly_idle, run.threads[1]]))
+    [found] = convoys.findings(replace(run, threads=[mostly_idle, run.threads[1]]))
     assert found.figures["total_ns"] == 1_000 * MS
 
 
@@ -295,3 +296,11 @@ def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:
     [finding] = findings_gil.findings(long_run([pair(2000)], waiting_ns=1_000 * MS, records_from_ns=0))
     assert finding.remedy is not None
     assert finding.remedy.saves_ns == 1_000 * MS
+
+
+@pytest.mark.parametrize(("waited_ms", "kind"), [(17, "no-processor"), (116, "long-hold")])
+def test_a_hold_without_a_processor_for_whose_end_nobody_waited_for_long_is_no_call(waited_ms: int, kind: str) -> None:
+    """A thread in Python's code keeps the GIL for as long as nobody asks for it."""
+    hold = long_hold(116) | {"starved_ns": 79 * MS, "waited_ns": waited_ms * MS}
+    found = findings_gil.findings(long_run([], waiting_ns=17 * MS, long_holds=[hold], records_from_ns=0))
+    assert [finding.kind for finding in found] == [kind]

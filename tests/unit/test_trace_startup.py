@@ -238,3 +238,31 @@ def test_modules_that_each_repeated_import_imports_are_a_part_of_it() -> None:
         imports += [one_import(9 * MS) | {"name": "pkg"}, one_import(8 * MS) | {"name": "sub", "parent": 2 * number}]
     [found] = repeated_imports.findings(process(length_ns=1000 * MS, imports=imports))
     assert found.figures["total_ns"] == 270 * MS
+
+
+def imports_of(**lengths_ms: int) -> list[dict[str, object]]:
+    return [one_import(length_ms * MS) | {"name": name} for name, length_ms in lengths_ms.items()]
+
+
+def test_modules_that_take_long_are_one_finding() -> None:
+    [found] = findings(process(length_ns=2000 * MS, imports=imports_of(app=300, orm=500, tiny=5)))
+    assert (found.kind, found.place, found.figures["total_ns"]) == ("slow-import", "orm", 800 * MS)
+    assert "others that take long: `app` 300 ms" in found.details
+
+
+@pytest.mark.parametrize(
+    ("command", "kinds"),
+    [("/app/app.py", ["slow-import"]), ("/venv/bin/tool", ["slow-import", "slow-start"])],
+)
+def test_the_start_is_said_to_be_slow_beside_a_slow_module_where_a_command_helps(
+    command: str, kinds: list[str]
+) -> None:
+    text = f"cpython\x1f3.13\x1f/lib\x1fpython\x1f{command}"
+    found = findings(process(length_ns=2000 * MS, imports=imports_of(app=300, tiny=50), text=text))
+    assert [finding.kind for finding in found] == kinds
+
+
+def test_many_imports_of_which_a_slow_one_is_a_small_part_are_a_finding_too() -> None:
+    many = {f"m{number}": 100 for number in range(9)}
+    found = findings(process(length_ns=5000 * MS, imports=imports_of(app=300, **many)))
+    assert [finding.kind for finding in found] == ["slow-import", "slow-start"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import re
+
+from unsnarl.trace import source
 
 _ITEM = re.compile(r"\.get\b|\bget\(")
 _ACQUIRE = re.compile(r"\.acquire\(")
@@ -18,13 +19,13 @@ _LOCK = re.compile(r"\bacquire|__enter__|enter_context|^\s*with\b")
 
 def takes_item(file: str, line: int) -> bool:
     """Tell whether a line takes an item of a queue, by `queue.get` or by a bound `get`, and acquires no lock."""
-    text = linecache.getline(file, line).partition("#")[0]
+    text = source.line(file, line).partition("#")[0]
     return bool(_ITEM.search(text)) and not _LOCK.search(text)
 
 
 def calls_acquire(file: str, line: int) -> bool:
     """Tell whether a line calls a method ``acquire``."""
-    return bool(_ACQUIRE.search(linecache.getline(file, line)))
+    return bool(_ACQUIRE.search(source.line(file, line)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -65,7 +66,7 @@ def _imported(file: str) -> set[str]:
 
 def acquires(file: str, line: int) -> bool | None:
     """Tell whether a line acquires a lock; None if its source cannot be read."""
-    text = linecache.getline(file, line)
+    text = source.line(file, line)
     if not text:
         return None
     return bool(_LOCK.search(text)) or any(_enters(block, line) for block in _blocks(_function(file, line)))
@@ -169,6 +170,6 @@ def _function(file: str, line: int) -> ast.AST:
 @functools.lru_cache(maxsize=64)
 def _tree(file: str) -> ast.Module:
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        return ast.parse("".join(source.lines(file)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])

@@ -5,9 +5,10 @@ Pure: stacks in, a library out. Every other rule about loops asks here, so that 
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from unsnarl.trace import source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,7 @@ def selecting(stack: Sequence[Location]) -> Library | None:
     for library in LIBRARIES:
         if inner is not None and inner.file.endswith(library.selects):
             return library
-    if stack and any(call in linecache.getline(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
+    if stack and any(call in source.line(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
         return _IN_C
     return None
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import linecache
 import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from unsnarl.trace import lock_lines, loops
+from unsnarl.trace import lock_lines, loops, source
 from unsnarl.trace.loop_rounds import LoopRounds
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
@@ -434,7 +433,7 @@ class Process:
         waits_at, released_at = self.line_of(waits.wait_node), self.line_of(waits.release_node)
         if waits_at is None or released_at is None:
             return False
-        wait, release = (linecache.getline(line.file, line.line) for line in (waits_at, released_at))
+        wait, release = (source.line(line.file, line.line) for line in (waits_at, released_at))
         return ".get(" in wait and ".put" in release
 
     def _is_mutual(self, waits: LockWaits) -> bool:

@@ -6,11 +6,10 @@ the totals of its threads, and the printed shares to 100 %; time without a known
 
 from __future__ import annotations
 
-import linecache
 from collections import defaultdict
 from dataclasses import dataclass
 
-from unsnarl.trace import lock_lines, loops
+from unsnarl.trace import lock_lines, loops, source
 from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import (
@@ -47,7 +46,8 @@ _IN_LOOP = "idle in the event loop"
 TASKS_SHARE = 0.2
 """The least share of a loop's idle time for which tasks wait at a line, to be named."""
 
-IDLE = frozenset(("waiting for work or for other threads", _IN_LOOP))
+_FOR_WORK = "waiting for work or for other threads"
+IDLE = frozenset((_FOR_WORK, _IN_LOOP))
 """What a thread does that has nothing to do."""
 
 RECORDER = "unsnarl/trace/traced/tasks.py"
@@ -61,6 +61,7 @@ IDLE_WEIGHT, SLEEPING_WEIGHT = 0.05, 0.01
 """How much idle time, and sleep, counts where the slowest thread is looked for; all other time counts in full."""
 
 _FOR_CHILD = "waiting for a child process"
+_FOR_ROOM = "waiting for room in a queue between processes"
 _IMPORTING = "importing"
 
 _BY_FUNCTION = (
@@ -79,8 +80,13 @@ _BY_FUNCTION = (
 """Files of the standard library on the stack of a thread in I/O, and what it waits for there."""
 
 
-_WAITS_FOR_NOTICE = ("multiprocessing/synchronize.py", "Condition.wait")
-"""The file and the function in which a thread waits for the notice of another process: no lock."""
+_BY_METHOD = (
+    ("multiprocessing/synchronize.py", "Condition.wait", "waiting for another process"),
+    ("multiprocessing/queues.py", "Queue.put", _FOR_ROOM),
+    ("multiprocessing/queues.py", "JoinableQueue.put", _FOR_ROOM),
+    ("multiprocessing/pool.py", "Pool._handle_workers", _FOR_WORK),
+)
+"""Files and functions that tell more than the files of `_BY_FUNCTION`, which their stacks have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def findings(process: Process) -> list[Finding]:
     if len(process.threads) > 1:
         details.append(f"so {len(process.threads):,} threads together; `{process.label(slowest)}`: {in_words(shown)}")
     place = _line_worth_showing(process, shown) or _line_worth_showing(process, whole)
-    code = linecache.getline(place.file, place.line).strip() if place is not None else ""
+    code = _code(process, place) if place is not None else ""
     if place is not None and code:
         inner = _inner_line(process, place)
         within = f" (mostly in `{inner.function}`, {inner.file.rpartition(PACKAGES)[2]}:{inner.line})" if inner else ""
@@ -140,6 +146,13 @@ def _line_worth_showing(process: Process, parts: list[Part]) -> Location | None:
     worth = [part for part in parts if part.place is not None and part.what != _IMPORTING and part.time_ns >= least_ns]
     does = (part for part in worth if part.what not in IDLE or not _is_behind_the_scenes(process, part))
     return next((part.place for part in (*does, *worth)), None)
+
+
+def _code(process: Process, place: Location) -> str:
+    """Return the source of a line, which the command line has where the program is that of ``-c``."""
+    if place.file == source.OF_COMMAND:
+        return source.line_of_command(process.command, place.line).strip()
+    return source.line(place.file, place.line).strip()
 
 
 def _inner_line(process: Process, place: Location) -> Location | None:
@@ -368,7 +381,7 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         return what, None
     if state == LOCK or (state == IN_IO and process.is_in_wait(node)):
         if is_for_work(process, node):
-            return "waiting for work or for other threads", process.program_line_of(node)
+            return _FOR_WORK, process.program_line_of(node)
         return "blocked on a lock", process.program_line_of(node)
     waits_for = _waits_for(process.own_stack(node)) if state in (IN_IO, SLEEPING) else ""
     if waits_for == _IN_LOOP:
@@ -392,8 +405,9 @@ def idle_ns(process: Process, number: int) -> int:
 def _waits_for(stack: list[Location]) -> str:
     if loops.selecting(stack) is not None:
         return _IN_LOOP
-    if any(line.file.endswith(_WAITS_FOR_NOTICE[0]) and line.function == _WAITS_FOR_NOTICE[1] for line in stack[:6]):
-        return "waiting for another process"
+    for name, method, what in _BY_METHOD:
+        if any(line.function == method and line.file.endswith(name) for line in stack[:6]):
+            return what
     for name, what in _BY_FUNCTION:
         if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):
             return what

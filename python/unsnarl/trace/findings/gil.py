@@ -1,31 +1,14 @@
-"""Findings about the GIL: convoys, long holds, and wake-ups that grow with the number of waiters.
-
-A wait behind one C call is no convoy: no scheduler can end it, so it is part of the finding about the call alone.
+"""Findings about the GIL: long holds, a full GIL, and wake-ups that grow with the number of waiters.
 
 Pure: a ``Process`` in, findings out. Where no rule applies, a finding says that the GIL is not the cause.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import replace
-
-from unsnarl.trace.findings.account import is_recording
-from unsnarl.trace.findings.dependence import depends_on
-from unsnarl.trace.findings.finding import BY_DOCTOR, FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
-from unsnarl.trace.model import RUNNING, LongHold, Pair, Process, Thread
-
-CONVOY_WAITS = 5
-"""The fewest waits behind other threads that make a pattern."""
-
-CONVOY_MEDIAN_NS = 1_000_000
-"""A hand-over takes microseconds: a median of milliseconds is a wait for another thread's slice."""
-
-CONVOY_SHARE = 0.02
-"""The least share of a thread's life spent in such waits."""
-
-MOST_CONVOYS = 4
-"""Convoys that are reported one by one."""
+from unsnarl.trace.findings import convoys
+from unsnarl.trace.findings.finding import BY_DOCTOR, FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings.holders import by_line, is_cpu_bound, is_starved, least_ns, needs_long, place_of, sharers_of
+from unsnarl.trace.model import LongHold, Process
 
 WAITING_SHARE = 0.05
 """The least share of the recording that all threads together waited for the GIL, to be reported."""
@@ -36,35 +19,10 @@ WAITING_NS = 20_000_000
 BUSY_HAND_OVERS = 5000
 """The fewest hand-overs per second to be reported."""
 
-LONG_HOLD_NS = 30_000_000
-"""The shortest hold, with other threads waiting, to be reported."""
-
-LONG_HOLD_INTERVALS = 3
-"""Switch intervals through which a thread waits behind one C call, and not for the end of a slice."""
-
-SHORT_NS = 1_000_000
-"""The shortest hold that has a stack."""
-
 MOST_LONG_HOLDS = 10
-
-LISTED_HOLDS = 100
-"""The most long holds that a summary lists (``MAX_LONG_HOLDS`` in crates/trace/src/summary.rs)."""
-
-GROUP = 8
-"""From so many threads with long holds at one line on, they lack processors."""
-
-CROWD, CROWD_HOLDS = 100, 3
-"""Among so many threads, fewer long holds of each at a line than this are those of threads without a processor."""
-
 
 CERTAIN_NS = 100_000_000
 """A single hold that is shorter may be that of a thread without a processor, so it is not severe."""
-
-FULL_WAITS = 20
-"""Where several threads are CPU-bound, the GIL is full, and starting them takes some waits: a pattern has more."""
-
-FULL_SHARE = 0.8
-"""The share of the recording for which threads together held the GIL, from which on it is full."""
 
 SQUARE_WAITERS = 8
 """The fewest waiters with which it can be seen whether each hand-over wakes all of them."""
@@ -78,151 +36,20 @@ SQUARE_SEVERE = 0.3
 They happen also where many threads wait once, behind a thread without a processor.
 """
 
-IDLE_SHARE = 0.4
-"""The largest share of its life that a CPU-bound thread is blocked; time without a processor counts as blocked, too."""
-
-HOLD_SHARE = 0.2
-"""The shortest mean hold of a CPU-bound thread, as a share of the switch interval."""
-
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the GIL in a process."""
     full = full_gil(process)
-    result = [*convoys(process), *full, *long_holds(process), *starved_holds(process), *square(process)]
+    result = [*convoys.findings(process), *full, *long_holds(process), *starved_holds(process), *square(process)]
     result += cpu_bound(process, result)
     return result or hand_overs(process) or gil_waits(process) or [no_contention(process)]
-
-
-def is_cpu_bound(process: Process, thread: Thread) -> bool:
-    """Tell whether a thread holds the GIL for a large part of a slice at a time, and rarely blocks."""
-    life = sum(thread.totals_ns)
-    idle = thread.on_lock_ns + thread.io_ns + thread.asleep_ns + thread.computing_ns
-    mean_hold = thread.running_ns / max(thread.takes, 1)
-    return life > 0 and idle <= IDLE_SHARE * life and mean_hold >= HOLD_SHARE * process.interval_ns
-
-
-def convoys(process: Process) -> list[Finding]:
-    """Find threads that wait for a whole slice of another thread whenever they return from a blocking call."""
-    behind: dict[int, list[Pair]] = defaultdict(list)
-    calls = [
-        hold for line, group in _by_line(process).items() if not _is_starved(process, line, group) for hold in group
-    ]
-    for pair in process.pairs:
-        own_calls = [hold for hold in calls if hold.thread == pair.holder]
-        rest = _with_processor(process, _without_calls(process, pair, own_calls), own_calls)
-        if rest.count > 0 and rest.total_ns > 0:
-            behind[pair.waiter].append(rest)
-    is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
-    sharers = sharers_of(process)
-    result: list[Finding] = []
-    for number, pairs in behind.items():
-        thread = process.threads[number]
-        is_starting = is_full or len(process.threads) >= CROWD
-        if is_starting and sum(pair.count for pair in pairs) < max(FULL_WAITS, len(process.threads) // 10):
-            continue
-        if number in sharers:
-            continue
-        if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
-            is_served = depends_on(process, number, frozenset(pair.holder for pair in pairs))
-            result.append(_convoy(process, thread, pairs, is_served=is_served))
-    result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
-    if len(result) > MOST_CONVOYS:
-        more = len(result) - MOST_CONVOYS
-        words = "1 more thread waits" if more == 1 else f"{more} more threads wait"
-        result[MOST_CONVOYS - 1].details.append(f"{words} in the same way")
-    return result[:MOST_CONVOYS]
-
-
-def _without_calls(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
-    """Return the waits of a pair without those behind long C calls, which a scheduler cannot end."""
-    if not calls:
-        return pair
-    if pair.median_ns >= LONG_HOLD_INTERVALS * process.interval_ns:
-        return replace(pair, count=0, total_ns=0)
-    waited_ns = sum(hold.waited_ns for hold in calls)
-    return replace(pair, count=max(pair.count - len(calls), 0), total_ns=max(pair.total_ns - waited_ns, 0))
-
-
-def _with_processor(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
-    """Return the waits of a pair without those for a holder that had no processor, which a scheduler cannot end.
-
-    On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
-    than the holder ran. A CPU-bound holder drops the GIL when it is asked to and has a processor, so the waiter pays
-    for the switch interval before the request, as far as the holder had a processor in it; that is the bound where
-    holds are too many to be listed. The pair is already without those behind long C calls.
-    """
-    holder = process.threads[pair.holder]
-    lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
-    if not lacked:
-        return pair
-    running_ns = min(holder.running_ns, process.seen_life_ns(holder))
-    ran_ns = max(running_ns - sum(hold.starved_ns for hold in lacked), 0)
-    total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked if hold not in calls)
-    if not is_cpu_bound(process, holder):
-        total_ns = min(total_ns, ran_ns)
-    elif len(process.long_holds) >= LISTED_HOLDS:
-        total_ns = min(total_ns, pair.count * process.interval_ns * ran_ns // max(running_ns, 1))
-    return replace(pair, total_ns=max(total_ns, 0))
-
-
-def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
-    count = sum(pair.count for pair in pairs)
-    total = sum(pair.total_ns for pair in pairs)
-    median = max(pairs, key=lambda pair: pair.count).median_ns
-    least = CONVOY_SHARE * process.seen_life_ns(thread)
-    return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= least
-
-
-def _convoy(process: Process, thread: Thread, pairs: list[Pair], *, is_served: bool) -> Finding:
-    count = sum(pair.count for pair in pairs)
-    # No more than the thread waited: two holders may share one wait.
-    total = min(sum(pair.total_ns for pair in pairs), thread.waiting_ns)
-    worst = max(pairs, key=lambda pair: pair.total_ns)
-    holder = process.label(worst.holder)
-    others = f" and {len(pairs) - 1} others" if len(pairs) > 2 else " and another" if len(pairs) == 2 else ""
-    held_at, came_from = process.line_of(worst.holder_node), process.line_of(worst.waiter_node)
-    details = [
-        f"`{holder}` held the GIL at {held_at}" if held_at else "",
-        f"`{thread.label}` returned from a call at {came_from}" if came_from else "",
-        f"longest wait {duration(max(pair.longest_ns for pair in pairs))}",
-    ]
-    life = process.seen_life_ns(thread)
-    return Finding(
-        "convoy",
-        SEVERE if total > 0.1 * life and not is_served else NOTABLE,
-        f"thread `{thread.label}` waited {duration(total / count)} each time behind thread `{holder}`{others}, "
-        f"{count:,} times: {of_life(process, total, life)}",
-        [line for line in details if line],
-        thread.label,
-        str(held_at) if held_at else None,
-        {"count": count, "total_ns": total, "median_ns": worst.median_ns, "holder": holder},
-        _served_remedy(holder) if is_served else _convoy_remedy(process, min(total, process.seen_ns)),
-    )
-
-
-def _convoy_remedy(process: Process, total_ns: int) -> Remedy:
-    if process.is_scheduled:
-        return Remedy("the scheduler is already active: the remaining waits are other threads' long calls", helps=False)
-    return Remedy(
-        "the GIL scheduler serves a thread that returns from a blocking call first",
-        "unsnarl run",
-        helps=True,
-        saves_ns=total_ns,
-    )
-
-
-def _served_remedy(holder: str) -> Remedy:
-    return Remedy(
-        f"unsnarl will not help here: the thread waits for what `{holder}` does anyway, and would only begin to wait "
-        f"sooner. Let `{holder}` compute less, or in more processes"
-    )
 
 
 def long_holds(process: Process) -> list[Finding]:
     """Find holds that a request to drop the GIL could not end: single calls into C."""
     result: list[Finding] = []
-    for line, holds in _by_line(process).items():
-        if not _is_starved(process, line, holds):
+    for line, holds in by_line(process).items():
+        if not is_starved(process, line, holds):
             result.append(_long_hold(process, line, holds))
     return result[:MOST_LONG_HOLDS]
 
@@ -253,49 +80,14 @@ def _long_hold(process: Process, line: str, holds: list[LongHold]) -> Finding:
     )
 
 
-def _least_ns(process: Process) -> int:
-    return max(LONG_HOLD_NS, 4 * process.interval_ns)
-
-
-def _by_line(process: Process) -> dict[str, list[LongHold]]:
-    """Return the long holds by their line, over all threads: those for which a processor was needed for so long."""
-    result: dict[str, list[LongHold]] = defaultdict(list)
-    for hold in process.long_holds:
-        if hold.ran_ns >= _least_ns(process) and not is_recording(process, hold.node):
-            result[_place(process, hold)].append(hold)
-    return result
-
-
-def _place(process: Process, hold: LongHold) -> str:
-    return str(process.line_of(hold.node) or "an unknown line")
-
-
-def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
-    """Tell whether threads lacked a processor: most of their holds at this line end on request.
-
-    A C call takes as long each time. Threads in a loop of Python without a processor hold the GIL for long now and
-    then, at a line at which they drop the GIL within a switch interval or two otherwise. So do threads of which
-    there are many, each with a long hold or two.
-    """
-    threads = {hold.thread for hold in holds}
-    if len(threads) >= GROUP or (len(process.threads) >= CROWD and len(holds) < CROWD_HOLDS * len(threads)):
-        return True
-    short = 0
-    for number in threads:
-        for _, length_ns, state, node in process.threads[number].stretches:
-            if state == RUNNING and SHORT_NS <= length_ns < LONG_HOLD_INTERVALS * process.interval_ns and node:
-                short += str(process.line_of(node)) == line
-    return short >= len(holds)
-
-
 def starved_holds(process: Process) -> list[Finding]:
     """Report long holds of threads that lacked a processor, as one finding for all of them."""
-    least_ns = _least_ns(process)
-    lines = _by_line(process)
-    calls = {line for line, group in lines.items() if not _is_starved(process, line, group)}
+    least = least_ns(process)
+    lines = by_line(process)
+    calls = {line for line, group in lines.items() if not is_starved(process, line, group)}
     holds = [hold for line, group in lines.items() if line not in calls for hold in group]
-    starved = [hold for hold in process.long_holds if hold.ran_ns < least_ns <= hold.length_ns]
-    holds += [hold for hold in starved if _place(process, hold) not in calls]
+    starved = [hold for hold in process.long_holds if hold.length_ns >= least and not needs_long(process, hold)]
+    holds += [hold for hold in starved if place_of(process, hold) not in calls]
     if not holds:
         return []
     longest = max(holds, key=lambda hold: hold.length_ns)
@@ -378,24 +170,6 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
             ),
         )
     ]
-
-
-def is_full(process: Process) -> bool:
-    """Tell whether the GIL was held for nearly all of the time, by several threads."""
-    running = sum(thread.running_ns for thread in process.threads)
-    return running >= FULL_SHARE * process.length_ns and len(process.threads) > 1
-
-
-def sharers_of(process: Process) -> set[int]:
-    """Return the numbers of the threads that fill the GIL alike: no order among them serves all sooner.
-
-    Where a thread is CPU-bound, the others may be served before it, so there are none.
-    """
-    if not is_full(process) or any(is_cpu_bound(process, thread) for thread in process.threads):
-        return set()
-    running = sum(thread.running_ns for thread in process.threads)
-    least = running / (2 * len(process.threads))
-    return {number for number, thread in enumerate(process.threads) if thread.running_ns >= least}
 
 
 def full_gil(process: Process) -> list[Finding]:

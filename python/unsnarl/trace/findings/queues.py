@@ -1,4 +1,4 @@
-"""Findings about bounded queues of threads: producers wait for room, since the consumers are slower.
+"""Findings about bounded queues, of threads and between processes: producers wait for room.
 
 Pure: a ``Process`` in, findings out.
 """
@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from unsnarl.trace.findings.account import parts_of
 from unsnarl.trace.findings.finding import NOTABLE, Finding, Remedy, duration, of_life
-from unsnarl.trace.model import LOCK, Process, Thread
+from unsnarl.trace.model import IN_IO, LOCK, Process, Thread
 
 LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
@@ -19,14 +19,29 @@ _PUT, _QUEUES = "Queue.put", "/queue.py"
 _WAIT, _THREADING = "Condition.wait", "/threading.py"
 
 
+_BETWEEN_PROCESSES = "multiprocessing/queues.py"
+_PUTS = frozenset((_PUT, "JoinableQueue.put"))
+"""The functions in that file that wait for room, in C code."""
+
+
 def findings(process: Process) -> list[Finding]:
-    """Return the lines at which threads wait long for room in a queue of the module `queue`, the longest wait first."""
-    times: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    """Return the lines at which threads wait long for room in a queue, the longest wait first.
+
+    The queues are those of the modules `queue` and `multiprocessing`.
+    """
+    times: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for number, state, node, time_ns in process.stacks:
         if state == LOCK and _is_in_put(process, node):
-            times[str(process.line_of(node))][number] += time_ns
-    found = [_full(process, place, by_thread) for place, by_thread in times.items()]
+            times["a queue", str(process.line_of(node))][number] += time_ns
+        elif state == IN_IO and _is_in_put_between_processes(process, node):
+            times["a queue between processes", str(process.program_line_of(node))][number] += time_ns
+    found = [_full(process, what, place, by_thread) for (what, place), by_thread in times.items()]
     return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["longest_ns"]))
+
+
+def _is_in_put_between_processes(process: Process, node: int) -> bool:
+    innermost = next(iter(process.stack(node)), None)
+    return innermost is not None and innermost.function in _PUTS and innermost.file.endswith(_BETWEEN_PROCESSES)
 
 
 def _is_in_put(process: Process, node: int) -> bool:
@@ -39,7 +54,7 @@ def _is_in_put(process: Process, node: int) -> bool:
     return is_in_wait and put.function == _PUT and put.file.endswith(_QUEUES)
 
 
-def _full(process: Process, place: str, by_thread: dict[int, int]) -> Finding | None:
+def _full(process: Process, what: str, place: str, by_thread: dict[int, int]) -> Finding | None:
     number = max(by_thread, key=lambda number: by_thread[number])
     thread, longest_ns = process.threads[number], by_thread[number]
     if longest_ns < max(LEAST_NS, LEAST_SHARE * sum(thread.totals_ns)):
@@ -52,7 +67,7 @@ def _full(process: Process, place: str, by_thread: dict[int, int]) -> Finding | 
     return Finding(
         "full-queue",
         NOTABLE,
-        f"a queue is full: {who} {'wait' if others else 'waits'} for room at {place}, for up to "
+        f"{what} is full: {who} {'wait' if others else 'waits'} for room at {place}, for up to "
         f"{duration(longest_ns)}: {of_life(process, longest_ns, sum(thread.totals_ns))}",
         [_about_gone(process, consumers[0], gone_ns)] if is_gone else _about(process, consumers),
         thread.label,

@@ -6,9 +6,9 @@ An import that fails is not remembered: each further one searches the whole path
 from __future__ import annotations
 
 import itertools
-import linecache
 from collections import Counter, defaultdict
 
+from unsnarl.trace import source
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import IN_IO, MOST_IMPORTS, RUNNING, Location, Process
 
@@ -89,7 +89,7 @@ def _times(process: Process, repeated: dict[str, int]) -> dict[str, int]:
             continue
         place = str(process.program_line(stack))
         result[place] += time_ns
-        text = linecache.getline(caller.file, caller.line)
+        text = source.line(caller.file, caller.line)
         if any(name.rpartition(".")[2] in text for name in repeated):
             naming[place] += time_ns
     return naming or result

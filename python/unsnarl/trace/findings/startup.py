@@ -32,6 +32,9 @@ SLOW_SHARE = 0.25
 LEAST_START_NS = 50_000_000
 """A shorter start is reported too if it takes this share of the run, and this long."""
 
+EXPLAINED = 0.5
+"""The share of all imports that a few slow ones take, from which on these alone are reported, if no command helps."""
+
 _PACKED = Remedy(
     "where no process may stay in memory: one file with the code of all modules, so none has to be searched",
     PACK,
@@ -45,8 +48,15 @@ def findings(process: Process) -> list[Finding]:
         return []
     if is_start_lost(process):
         return slow_imports(process)
-    result = [*slow_imports(process), *slow_start(process)]
-    return result or quick_start(process)
+    modules, start = slow_imports(process), slow_start(process)
+    is_explained = sum(_figure(finding) for finding in modules) >= EXPLAINED * sum(map(_figure, start))
+    if modules and is_explained and not any(remedy.helps for finding in start for remedy in finding.remedies):
+        return modules
+    return [*modules, *start] or quick_start(process)
+
+
+def _figure(finding: Finding) -> float:
+    return float(finding.figures["total_ns"])
 
 
 def start_ns(process: Process) -> tuple[int, int]:
@@ -67,7 +77,10 @@ def is_start_lost(process: Process) -> bool:
 
 
 def slow_imports(process: Process) -> list[Finding]:
-    """Find modules that the program imported and that take long, with what they import themselves."""
+    """Find the module that takes longest of those that the program imported, with what it imports itself.
+
+    Others that take long are named with it; ``total_ns`` is the time of all of them.
+    """
     totals: dict[str, int] = defaultdict(int)
     firsts: dict[str, int] = {}
     repeated = repeated_imports.names(process)
@@ -78,19 +91,25 @@ def slow_imports(process: Process) -> list[Finding]:
             firsts.setdefault(name, index)
     least = max(SLOW_IMPORT_NS, SLOW_IMPORT_SHARE * process.length_ns)
     slow = sorted((name for name in totals if totals[name] >= least), key=lambda name: -totals[name])
+    if not slow:
+        return []
+    name, *others = slow
+    more = ", ".join(f"`{other}` {duration(totals[other])}" for other in others)
     return [
         Finding(
             "slow-import",
             SEVERE if totals[name] > process.length_ns // 2 else NOTABLE,
             f"importing `{name}` took {duration(totals[name])} with what it imports, "
             f"{share(totals[name], process.length_ns)} of the run",
-            _heaviest(process, name),
+            [*_heaviest(process, name), *([f"others that take long: {more}"] if more else [])],
             process.label(process.imports[firsts[name]].thread),
             name,
-            {"self_ns": min(process.imports[firsts[name]].self_ns, totals[name]), "total_ns": totals[name]},
+            {
+                "self_ns": min(process.imports[firsts[name]].self_ns, totals[name]),
+                "total_ns": sum(totals[each] for each in slow),
+            },
             _import_remedy(process),
         )
-        for name in slow[:5]
     ]
 
 

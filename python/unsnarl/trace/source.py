@@ -1,0 +1,46 @@
+"""The lines of the traced program's source, as its files have them when the report is made.
+
+A name such as ``<string>`` or ``<stdin>`` is that of no file: the report's own process may have source under the same
+name, which is never taken for the program's. Must never: raise.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+
+OF_COMMAND = "<string>"
+"""The file name that the interpreter gives to the program of ``-c``."""
+
+
+def line(file: str, number: int) -> str:
+    """Return a line, the first of which is number 1, with its end; an empty text if it cannot be read."""
+    return "" if _is_no_file(file) else linecache.getline(file, number)
+
+
+def lines(file: str) -> list[str]:
+    """Return all lines of a file; none if it cannot be read."""
+    return [] if _is_no_file(file) else linecache.getlines(file)
+
+
+def line_of_command(command: list[str], number: int) -> str:
+    """Return a line of the program that an interpreter's command line gives after ``-c``; empty if it gives none."""
+    words = iter(command[1:])
+    for word in words:
+        if word.startswith("-") and not word.startswith("--"):
+            options = re.match(r"-([^cWXm]*)(.?)(.*)", word, re.DOTALL)
+            if options is None or options[2] == "m":
+                return ""
+            value = options[3] or (next(words, "") if options[2] else "")
+            if options[2] == "c":
+                text = value.splitlines()
+                return text[number - 1] if 0 < number <= len(text) else ""
+        elif word == "--check-hash-based-pycs":
+            next(words, None)
+        else:
+            return ""  # a script
+    return ""
+
+
+def _is_no_file(file: str) -> bool:
+    return file.startswith("<")
