@@ -53,9 +53,6 @@ class ConditionAsRLockTests(lock_tests.RLockTests):
 class ConditionTests(lock_tests.ConditionTests):
     condtype = _native(primitives.Condition)
 
-    def test_nan_timeout(self) -> None:
-        self.skipTest("it looks at the private _waiters of the standard library's Condition")
-
 
 class SemaphoreTests(lock_tests.SemaphoreTests):
     semtype = _native(primitives.Semaphore)

@@ -18,11 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("multiprocessing_tests_runner.py")
 
 KNOWN_DIFFERENCES = {
-    # They check how the standard library prints its own classes.
-    "test_repr",
+    # They check how the standard library prints its locks, which do not say which process holds them, as ours do.
     "test_repr_lock",
     "test_repr_rlock",
-    "test_repr_barrier",
     # A child takes the lock and ends. Ours can be taken as soon as the child is dead, which the test may see or not;
     # the standard library's is lost for ever.
     "test_lock_locked_2processes",

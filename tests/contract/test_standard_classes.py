@@ -288,7 +288,7 @@ def test_any_number_can_be_notified(make: Any, number: Any, woken: int) -> None:
         arrived.acquire()
     with condition:
         condition.notify(number)
-        left = len(condition._waiters) if hasattr(condition, "_waiters") else condition.waiting
+        left = len(condition._waiters)
         condition.notify_all()
     for thread in threads:
         thread.join(30)

@@ -23,8 +23,6 @@ KNOWN_DIFFERENCES = {
     # The test requires that the public classes were defined in threading.py.
     "test__all__ (test.test_threading.MiscTestCase.test__all__)",
     "test__all__ (test.test_threading.MiscTestCase)",
-    # The test reads the private _waiters of the standard library's Condition.
-    "test_nan_timeout (test.test_threading.ConditionTests.test_nan_timeout)",
 }
 
 UNDER_PATCH: tuple[tuple[Module, ...], ...] = (

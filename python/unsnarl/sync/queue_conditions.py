@@ -30,9 +30,15 @@ class QueueCondition(Condition):
     Fairness and cancellation: as `Condition` for waiters of the condition; as `Queue` for waiters of the queue.
     """
 
-    def __init__(self, queue: Queue[Any]) -> None:
+    def __init__(self, queue: Queue[Any], kind: int) -> None:
         super().__init__(queue.mutex)
         self._queue = queue
+        self._kind = kind
+
+    @property
+    def _waiters(self) -> tuple[None, ...]:
+        """One item for each party that waits, here or in the queue itself: programs count these."""
+        return (None,) * (self.waiting + self._queue._waiting()[self._kind])
 
     def notify(self, n: int = 1) -> None:
         """Notify up to `n` waiters, the longest waiting first."""
@@ -47,7 +53,7 @@ class QueueCondition(Condition):
 
 def conditions(queue: Queue[Any]) -> list[QueueCondition]:
     """Make `not_empty`, `not_full` and `all_tasks_done`."""
-    return [QueueCondition(queue) for _ in range(3)]
+    return [QueueCondition(queue, kind) for kind in range(3)]
 
 
 def put(queue: Queue[Any], item: Any, timeout: float | None) -> None:

@@ -45,6 +45,27 @@ pub(super) struct QueuePosition {
     depth: u32,
 }
 
+/// What is read of a semaphore that counts: `multiprocessing.Condition` has three, which are private, and which
+/// programs read all the same, as CPython's own tests do.
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcCount")]
+pub(super) struct Count(usize);
+
+#[pymethods]
+impl Count {
+    fn get_value(&self) -> usize {
+        self.0
+    }
+
+    fn _get_value(&self) -> usize {
+        self.0
+    }
+
+    #[getter]
+    fn _semlock<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+}
+
 impl IpcCondition {
     fn words(&self) -> &ConditionWords {
         // SAFETY: atomics alone.
@@ -284,6 +305,21 @@ impl IpcCondition {
         self.words().waiting(self.cells())
     }
 
+    // The counts of multiprocessing's own condition, from which programs tell how many wait. No waiter that was
+    // notified counts here, so the counts of those that woke and of wake-ups on their way are always 0.
+    #[getter]
+    fn _sleeping_count(&self) -> Count {
+        Count(self.waiting())
+    }
+    #[getter]
+    fn _woken_count(&self) -> Count {
+        Count(0)
+    }
+    #[getter]
+    fn _wait_semaphore(&self) -> Count {
+        Count(0)
+    }
+
     /// Describe the condition's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = self.body.describe(py)?;
@@ -333,6 +369,7 @@ impl QueuePosition {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<QueuePosition>()?;
+    module.add_class::<Count>()?;
     let class = module.py().get_type::<IpcCondition>();
     methods::install::<IpcCondition>(&class, &methods::WAITING_NOTIFIED)?;
     module.add("IpcCondition", class)

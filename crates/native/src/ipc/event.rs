@@ -104,11 +104,12 @@ impl IpcEvent {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
         let state = if this.is_set() { "set" } else { "unset" };
-        Ok(format!(
-            "<unsnarl.ipc.{}{}: {state}>",
-            slf.get_type().name()?,
-            this.body.label()
-        ))
+        let class = slf.get_type();
+        // Without a name as multiprocessing prints its own, which says as much.
+        Ok(match this.body.segment.name() {
+            Some(name) => format!("<unsnarl.ipc.{} {name:?}: {state}>", class.name()?),
+            None => format!("<{} at {:#x} {state}>", class.qualname()?, slf.as_ptr() as usize),
+        })
     }
 }
 

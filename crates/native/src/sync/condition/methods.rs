@@ -11,6 +11,7 @@
 use super::guard::Guard;
 use super::notify_wait::{Holding, NotifyWait};
 use super::state::Condition;
+use super::waiters;
 use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
@@ -385,6 +386,7 @@ pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ],
     )?;
     class.setattr("green_wait", class.getattr("wait")?)?;
+    waiters::install(&class)?;
     description::refuse_copies(&class)?;
     module.add("Condition", class)
 }

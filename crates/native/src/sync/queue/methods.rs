@@ -320,6 +320,11 @@ impl Queue {
         takers + givers + joiners
     }
 
+    /// How many parties wait to get, to put, and for the items to be done.
+    fn _waiting(&self) -> (usize, usize, usize) {
+        self.channel.waiting()
+    }
+
     /// Describe the queue's state.
     fn statistics<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = PyDict::new(slf.py());
