@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from typing import Any
 
-    from .probe import Watch
+    from .watch import Watch
 
 
 def find(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> list[Renewal]:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from typing import Any
 
-    from .probe import Watch
+    from .watch import Watch
 
 # The directory of the whole package.
 _OURS = __file__.rpartition("/learning/")[0] + "/"

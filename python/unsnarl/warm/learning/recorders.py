@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from .probe import Watch
+    from .watch import Watch
 
 
 def install(watch: Watch) -> None:

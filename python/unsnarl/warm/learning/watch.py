@@ -1,0 +1,213 @@
+"""The watch of a learning run: collects what the recorders, and the audit hook, observe of imports.
+
+Each event is noted with the module that is being imported. Outside of imports the watch is off, and notes nothing.
+
+Invariant: an event that must not happen twice is prevented before it happens (:meth:`Watch.forbid`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .. import facts as facts_of
+from ..importing import temporary
+from ..renewals import DIRECTORY, WORKING_DIRECTORY, Renewal
+from . import effects, environment_walk, kept, path_lookups, recorders
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+# Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
+# each value would never be used again. (PWD has as many values as there are directories, which may be in a key, too.)
+VOLATILE = frozenset(
+    [
+        "OLDPWD", "_", "WINDOWID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
+        "TMUX_PANE", "STY", "XDG_SESSION_ID", "INVOCATION_ID", "JOURNAL_STREAM",
+    ]
+)  # fmt: skip
+# Events with a line in `unsnarl warm why`.
+NOTED = {
+    # The network namespace is part of the key; a socket that stays open is found later.
+    "socket.bind": "binds a socket",
+}
+
+
+# Most relative paths that are watched; imports that examine more walk through the directory.
+MOST_RELATIVE = 100
+# Modules that keep the working directory in a global and do nothing else with it.
+KEPT_DIRECTORY = {"multiprocessing.process": Renewal("multiprocessing.process", "ORIGINAL_DIR", WORKING_DIRECTORY)}
+
+
+class Watch:
+    """Collects events, each with the module that was being imported.
+
+    ``fatal`` holds ``(wanted, reason)``: a module that must not be imported ahead, empty for all of them, and why.
+    """
+
+    def __init__(
+        self, made: temporary.Directories, others: kept.Others | None = None, *, may_keep_directory: bool = False
+    ) -> None:
+        self.current = ""
+        self.may_keep_directory = may_keep_directory
+        # In place of the real values of what the imports read, in a run that looks for kept ones.
+        self.others = others
+        # For each loaded module, the requested one whose import has loaded it.
+        self.owners: dict[str, str] = {}
+        self.fatal: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        # How often each variable was read, those that had a value, and those that an import has set or removed.
+        self.reads: dict[str, int] = {}
+        self.set_variables: set[str] = set()
+        self.variables: set[str] = set()
+        self.walks = environment_walk.Walks(VOLATILE)
+        self.opened: set[str] = set()
+        self.relative: set[str] = set()
+        self.relative_listed: set[str] = set()
+        self.seen = path_lookups.Seen()
+        # Names of modules and libraries that were searched for.
+        self.sought: set[str] = set()
+        self.asks_tty = self.asks_size = self.asks_cwd = self.asks_umask = False
+        self.renewals: list[Renewal] = []
+        self.temporary = made
+        # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
+        self.directories: list[tuple[str, str, bool]] = []
+        self.is_on = False
+
+    def fail(self, reason: str) -> None:
+        """Note that the current module must not be imported ahead."""
+        if self.is_on:
+            self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
+
+    def forbid(self, reason: str) -> None:
+        """Note the same, and prevent what is about to happen. Raises :class:`effects.VetoedError`."""
+        if self.is_on:
+            self.fail(reason)
+            raise effects.VetoedError(reason)
+
+    def note(self, text: str) -> None:
+        """Note an event for `unsnarl warm why`."""
+        if self.is_on:
+            self.notes.append(f"{_importing()} {text} while it is imported")
+
+    def read_variable(self, name: str) -> None:
+        """Note that a variable of the environment was read."""
+        if not self.is_on:
+            return
+        if name in VOLATILE:
+            self.fail(f"reads ${name}, which differs from call to call,")
+        else:
+            self.reads[name] = self.reads.get(name, 0) + 1
+
+    def walk(self, reason: str) -> environment_walk.Walk:
+        """Note that an import walks through the environment; ``reason`` counts if it reads all of it."""
+        why = (self.current, f"{_importing()} {reason} while it is imported")
+        return self.walks.begin(lambda: self.fatal.append(why), self._source, self.current)
+
+    def _source(self, path: str) -> bytes:
+        """Return the source in a file, which no import has asked for."""
+        was_on, self.is_on = self.is_on, False
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        finally:
+            self.is_on = was_on
+
+    def sums_up(self) -> bool:
+        """Return whether an import that walks through the environment is known to only sum up its size."""
+        return self.is_on and self.walks.sums_up(_importing())
+
+    def change_variable(self, name: str) -> None:
+        """Note that a variable was set or removed, or read where no other value can be put in its place."""
+        self.read_variable(name)
+        if self.is_on:
+            self.variables.add(name)
+
+    def found(self, name: str, value: Any) -> Any:
+        """Note what was read; return what the imports are given: in most runs, the same."""
+        if not self.is_on or _importing() in KEPT_DIRECTORY:
+            return value
+        if value and name != DIRECTORY:
+            self.set_variables.add(name)
+        return value if self.others is None else self.others.of(name, value)
+
+    def read_directory(self) -> None:
+        """Note that the working directory was read."""
+        if self.is_on:
+            known = KEPT_DIRECTORY.get(_importing())
+            if known is None:
+                self.asks_cwd = True
+                self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1
+            elif known not in self.renewals:
+                self.renewals.append(known)
+
+    def look(self, path: object, event: str = "") -> None:
+        """Note that a path was examined; a relative one leads to another file in each directory."""
+        name = path_lookups.text_of(path)
+        if what := recorders.of_the_process(path, name):
+            self.fail(what)
+        if self.is_on and self.others is not None:
+            self.others.look(name)
+        if self.is_on and name.startswith("/"):
+            if event != "open" and not effects.is_temporary(name, self.temporary.made):
+                (self.seen.read_names if event else self.seen.ask)(name)
+        elif self.is_on and name:
+            self.read_directory()
+            if event and event != "open":
+                self.relative_listed.add(facts_of.shortened(name))
+            self.relative.update(path_lookups.above(name))
+            if len(self.relative) > MOST_RELATIVE:
+                self.fail("looks at many files of the working directory")
+
+    def audit(self, event: str, args: tuple[object, ...]) -> None:
+        """Judge an audit event of the interpreter."""
+        if not self.is_on:
+            return
+        if self.others is not None:
+            self.others.look_at_all(args)
+        if event in path_lookups.EVENTS:
+            self.look(args[0], event)
+        elif effects.is_by_path(event, args):
+            self.look(args[0])  # what it makes exists in each run, or is made again
+        what = effects.forbidden(event, args, self.temporary.made)
+        if what is not None:
+            self.forbid(what)
+        if event == "open":
+            self._note_open(args)
+        elif event == "socket.getaddrinfo" and not effects.is_local(args[0]):
+            self.fail("asks the name service")
+        else:
+            self._note_event(event, args)
+
+    def _note_open(self, args: tuple[object, ...]) -> None:
+        path = path_lookups.text_of(args[0])
+        is_read = isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR)
+        if is_read and not effects.is_temporary(path, self.temporary.made):
+            self.opened.add(path)
+
+    def _note_event(self, event: str, args: tuple[object, ...]) -> None:
+        directory = effects.new_directory(event, args, self.temporary.made)
+        if directory is not None:
+            self.directories.append((self.current, directory, effects.may_be_there()))
+        elif event == "fcntl.ioctl":
+            recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
+        elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
+            self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
+        elif effects.is_listing_libraries(event, args):
+            self.opened.add(effects.LIBRARIES)
+        elif event == "ctypes.dlopen":
+            self.sought.add(os.path.basename(path_lookups.text_of(args[0])))
+        elif event in NOTED:
+            self.note(NOTED[event])
+
+
+def _importing() -> str:
+    """Return the name of the module whose body is running."""
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and not frame.f_globals.get("__name__", "").startswith("_unsnarl"):
+            return str(frame.f_globals.get("__name__"))
+        frame = frame.f_back
+    return "it"
