@@ -15,6 +15,7 @@ all workers would share it. The learning run finds such globals, the facts file 
 | :data:`UUID` | ``uuid4`` | the digits of a random UUID |
 | :data:`UUID_OBJECT` | ``UUID`` | a random UUID, an object of :mod:`uuid` |
 | :data:`CGI_ENVIRON` | ``cgi`` | the environment as :mod:`wsgiref` reads it |
+| :data:`ENVIRONMENT_COPY` | ``environ`` | the caller's environment, in copies: ``importing/environment_copies.py`` |
 | :data:`TEMPORARY_DIRECTORY` | ``mkdtemp`` | the path of a new directory, see ``importing/temporary.py`` |
 
 Invariant: :meth:`Recipe.parse` reads back every text that ``str`` of a recipe has written.
@@ -92,7 +93,7 @@ class Recipe:
         return self.variable or DIRECTORY
 
     def value(self) -> object:
-        """Return the value of this moment in this process; not for :data:`TEMPORARY_DIRECTORY`."""
+        """Return the value of this moment in this process; not of what is renewed in place."""
         if self.kind in _KEPT:
             return self._kept_value()
         if self in (USER_BASE, USER_SITE):
@@ -138,9 +139,12 @@ PROCESS_ID = Recipe("getpid")
 UUID = Recipe("uuid4")
 UUID_OBJECT = Recipe("UUID")
 CGI_ENVIRON = Recipe("cgi")
+ENVIRONMENT_COPY = Recipe("environ")
 TEMPORARY_DIRECTORY = Recipe("mkdtemp")
 # In this order: the second is computed from the first.
 USER_BASE, USER_SITE = Recipe("userbase"), Recipe("usersite")
+# Computed for all workers' objects at once, not for one global.
+IN_PLACE = (ENVIRONMENT_COPY, TEMPORARY_DIRECTORY)
 _PLAIN = (
     *CLOCKS,
     WORKING_DIRECTORY,
@@ -148,6 +152,7 @@ _PLAIN = (
     UUID,
     UUID_OBJECT,
     CGI_ENVIRON,
+    ENVIRONMENT_COPY,
     TEMPORARY_DIRECTORY,
     USER_BASE,
     USER_SITE,

@@ -103,19 +103,52 @@ class Import:
         return is_left and not self.is_late
 
 
-def imports(command: Command) -> list[Import]:
-    """Return the modules that the command's own file names in imports; those that each run imports come first."""
+def _own_file(command: Command) -> tuple[bytes, str] | None:
+    """Return source and path of the command's own file; None if it is a module without a source."""
     path = command.name
     if command.kind == "module":
         found = _module_file(command.name)
         if found is None:
-            return [Import(command.name, True)]
+            return None
         path = found
     if command.is_on_path:
-        source, path = _main_of(path)
-    else:
-        with open(path, "rb") as file:
-            source = file.read()
+        return _main_of(path)
+    with open(path, "rb") as file:
+        return file.read(), path
+
+
+def begins_with_imports(command: Command) -> bool:
+    """Return whether no code of the command's own file runs before the imports that each run makes.
+
+    Such code may change the environment, which an import may copy.
+    """
+    import ast
+
+    own = _own_file(command)
+    if own is None or b"environ" in own[0] or b"putenv" in own[0]:
+        return False
+    tree = ast.parse(*own)
+    places = [(node.lineno, node.col_offset) for node, is_certain in _statements(tree.body, True) if is_certain]
+    return not any((call.lineno, call.col_offset) < max(places, default=(0, 0)) for call in _calls(tree))
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call | ast.With]:
+    """Yield what calls other code, without what is in functions."""
+    import ast
+
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, (ast.Call, ast.With)):
+            yield inner
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _calls(inner)
+
+
+def imports(command: Command) -> list[Import]:
+    """Return the modules that the command's own file names in imports; those that each run imports come first."""
+    own = _own_file(command)
+    if own is None:
+        return [Import(command.name, True)]
+    source, path = own
     package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]

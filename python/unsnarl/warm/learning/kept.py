@@ -25,6 +25,7 @@ import sys
 
 from ..importing import holders
 from ..renewals import DIRECTORY, Renewal, kept
+from .environment_copies import is_copy
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class Others:
             held: dict[str, int] = {}
             for text in holders.texts(thing):
                 source = self._source(text)
-                if source is None and type(text) is str and base in text and thing is not vars(site):
+                is_of_others = source is None and thing is not vars(site) and not is_copy(thing)
+                if is_of_others and type(text) is str and base in text:
                     self.decided.add("HOME")
                 if source is not None:
                     held[source] = held.get(source, 0) + 1

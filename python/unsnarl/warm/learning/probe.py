@@ -71,6 +71,7 @@ def _import_all(
     for one in named:
         if one.is_certain and one.name not in excluded and one.is_wanted():
             _import_one(watch, command, one.name)
+    watch.copies.are_fillable = False
     process = _first_look(watch, unkept)
     process.own = plugins.hosts_of([one.name for one in named if one.is_certain])
     for one in named:
@@ -222,16 +223,19 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     covered, watch.is_on = preload.covered(), True
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
+        watch.copies.are_fillable = True  # the package's code is run before any other of the command
         is_usual = preload.package_loads(command)
         program.announce()
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         named = preload.imports(command)
+        watch.copies.are_fillable = preload.begins_with_imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
         _import_all(watch, command, named, preload.without_late(expected, named), excluded)
         watch.notes += preload.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
+    watch.copies.end()
     return [one.name for one in named if one.is_certain]
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 
 from ..renewals import CGI_ENVIRON, DIRECTORY, Renewal
-from . import effects, environment_walk, path_lookups
+from . import effects, environment_copies, environment_walk, path_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -104,9 +104,31 @@ def _watch_environment(watch: Watch) -> None:
         def __iter__(self) -> Iterator[str]:
             return _names(watch, super().__iter__(), may_walk=self is os.environ)
 
+        def copy(self) -> dict[str, str]:
+            found = _copy(watch, self)
+            return super().copy() if found is None else found
+
     for environ in (os.environ, os.environb):
         watched: Any = environ
         watched.__class__ = Watched
+
+
+def _copy(watch: Watch, environ: Any) -> dict[Any, Any] | None:
+    """Return a reporting copy of the environment; None if each worker could not fill it again."""
+
+    def change(name: Any) -> None:
+        watch.change_variable(_variable_name(name))
+
+    def read(name: Any, plain: Callable[[Any], Any]) -> Any:
+        return _value(watch, name, plain)
+
+    if not (watch.is_on and watch.copies.are_fillable and (environ is os.environ or environ is os.environb)):
+        return None
+    watch.copy()
+    beneath: Any = environ
+    made = {beneath.decodekey(name): beneath.decodevalue(value) for name, value in beneath._data.items()}
+    reports = environment_copies.Reports(read, change, lambda: watch.fail(ENVIRONMENT))
+    return watch.copies.make(made, reports, watch.later(ENVIRONMENT))
 
 
 def _watch_first_environment(watch: Watch) -> None:

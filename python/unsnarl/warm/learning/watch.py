@@ -8,16 +8,15 @@ Invariant: an event that must not happen twice is prevented before it happens (:
 from __future__ import annotations
 
 import os
-import sys
 
 from .. import facts as facts_of
-from ..importing import temporary
-from ..renewals import DIRECTORY, WORKING_DIRECTORY, Renewal
-from . import effects, environment_walk, kept, path_lookups, recorders
+from ..importing import bodies, temporary
+from ..renewals import DIRECTORY, ENVIRONMENT_COPY, WORKING_DIRECTORY, Renewal
+from . import effects, environment_copies, environment_walk, kept, path_lookups, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from types import FrameType
+    from collections.abc import Callable
     from typing import Any
 
 # Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
@@ -39,6 +38,9 @@ NOTED = {
 MOST_RELATIVE = 100
 # Modules that keep the working directory in a global and do nothing else with it.
 KEPT_DIRECTORY = {"multiprocessing.process": Renewal("multiprocessing.process", "ORIGINAL_DIR", WORKING_DIRECTORY)}
+
+# The name of a renewal that stands for all copies which a module makes.
+COPIES = "os.environ.copy()"
 
 
 class Watch:
@@ -63,6 +65,7 @@ class Watch:
         self.set_variables: set[str] = set()
         self.variables: set[str] = set()
         self.walks = environment_walk.Walks(VOLATILE)
+        self.copies = environment_copies.Copies()
         self.opened: set[str] = set()
         self.relative: set[str] = set()
         self.relative_listed: set[str] = set()
@@ -79,7 +82,7 @@ class Watch:
     def fail(self, reason: str) -> None:
         """Note that the current module must not be imported ahead."""
         if self.is_on:
-            self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
+            self.fatal.append((self.current, f"{bodies.importing()} {reason} while it is imported"))
 
     def forbid(self, reason: str) -> None:
         """Note the same, and prevent what is about to happen. Raises :class:`effects.VetoedError`."""
@@ -90,7 +93,7 @@ class Watch:
     def note(self, text: str) -> None:
         """Note an event for `unsnarl warm why`."""
         if self.is_on:
-            self.notes.append(f"{_importing()} {text} while it is imported")
+            self.notes.append(f"{bodies.importing()} {text} while it is imported")
 
     def read_variable(self, name: str) -> None:
         """Note that a variable of the environment was read."""
@@ -103,8 +106,18 @@ class Watch:
 
     def walk(self, reason: str) -> environment_walk.Walk:
         """Note that an import walks through the environment; ``reason`` counts if it reads all of it."""
-        why = (self.current, f"{_importing()} {reason} while it is imported")
-        return self.walks.begin(lambda: self.fatal.append(why), self._source, self.current)
+        return self.walks.begin(self.later(reason), self._source, self.current)
+
+    def later(self, reason: str) -> Callable[[], None]:
+        """Return a function that notes, even after the imports, that this module must not be imported ahead."""
+        why = (self.current, f"{bodies.importing()} {reason} while it is imported")
+        return lambda: self.fatal.append(why)
+
+    def copy(self) -> None:
+        """Note that a module keeps a copy of the environment, which each worker fills again."""
+        one = Renewal(bodies.importing(), COPIES, ENVIRONMENT_COPY)
+        if one not in self.renewals:
+            self.renewals.append(one)
 
     def _source(self, path: str) -> bytes:
         """Return the source in a file, which no import has asked for."""
@@ -117,7 +130,7 @@ class Watch:
 
     def sums_up(self) -> bool:
         """Return whether an import that walks through the environment is known to only sum up its size."""
-        return self.is_on and self.walks.sums_up(_importing())
+        return self.is_on and self.walks.sums_up(bodies.importing())
 
     def change_variable(self, name: str) -> None:
         """Note that a variable was set or removed, or read where no other value can be put in its place."""
@@ -127,7 +140,7 @@ class Watch:
 
     def found(self, name: str, value: Any) -> Any:
         """Note what was read; return what the imports are given: in most runs, the same."""
-        if not self.is_on or _importing() in KEPT_DIRECTORY:
+        if not self.is_on or bodies.importing() in KEPT_DIRECTORY:
             return value
         if value and name != DIRECTORY:
             self.set_variables.add(name)
@@ -136,7 +149,7 @@ class Watch:
     def read_directory(self) -> None:
         """Note that the working directory was read."""
         if self.is_on:
-            known = KEPT_DIRECTORY.get(_importing())
+            known = KEPT_DIRECTORY.get(bodies.importing())
             if known is None:
                 self.asks_cwd = True
                 self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1
@@ -194,20 +207,10 @@ class Watch:
         elif event == "fcntl.ioctl":
             recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
+            self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, bodies.importing()))
         elif effects.is_listing_libraries(event, args):
             self.opened.add(effects.LIBRARIES)
         elif event == "ctypes.dlopen":
             self.sought.add(os.path.basename(path_lookups.text_of(args[0])))
         elif event in NOTED:
             self.note(NOTED[event])
-
-
-def _importing() -> str:
-    """Return the name of the module whose body is running."""
-    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        if frame.f_code.co_name == "<module>" and not frame.f_globals.get("__name__", "").startswith("_unsnarl"):
-            return str(frame.f_globals.get("__name__"))
-        frame = frame.f_back
-    return "it"

@@ -13,7 +13,7 @@ import os
 import sys
 
 from .. import ledger
-from ..importing import main_module, origins, preload, temporary
+from ..importing import environment_copies, main_module, origins, preload, temporary
 from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
@@ -44,7 +44,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
     proof = Proof(origin.record, origin.umask) if facts.is_unproven else None
     begun_ms = ledger.used_ms()
     with limits, buffering, signals.Imports():
-        main, directories = _import(origin, facts, log)
+        main, directories, copies = _import(origin, facts, log)
     imports_ms = ledger.used_ms() - begun_ms
     limits.widen()
     if proof is not None:
@@ -63,6 +63,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
         code=_compile(command),
         renewals=facts.renewals,
         temporary=directories,
+        copies=copies,
         limits=limits,
     )
     return imported, imports_ms
@@ -76,7 +77,9 @@ def _prove(proof: Proof, facts: Facts) -> None:
     proof.keep(facts)
 
 
-def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainModule, temporary.Directories]:
+def _import(
+    origin: Origin, facts: Facts, log: Log
+) -> tuple[main_module.MainModule, temporary.Directories, environment_copies.Copies]:
     if not facts.asks_cwd:
         os.chdir("/")
     # In any case: files in __pycache__ get the modes that a plain run gives them.
@@ -86,8 +89,8 @@ def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainMod
     main = main_module.MainModule(origin.command)
     if covered := preload.covered():
         raise UnfitError(covered)
-    directories = temporary.expected(facts.renewals)
-    with forks.Imports():
+    directories, copies = temporary.expected(facts.renewals), environment_copies.Copies()
+    with forks.Imports(), copies:
         for name in [
             m for m in ("runpy", "pkgutil") if origin.command.kind == "module" or origin.command.is_on_path
         ] + facts.modules:
@@ -99,11 +102,13 @@ def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainMod
     _check_kept(facts)
     if moved := origins.moved(facts.origins):
         raise UnfitError(moved)
+    if odd := copies.settle(facts, origin.environment):
+        raise UnfitError(odd)
     if lost := directories.hand_over(facts.renewals):
         raise UnfitError(f"{lost} of its imports cannot be made again in each run")
     os.chdir("/")
     os.umask(0o077)
-    return main, directories
+    return main, directories, copies
 
 
 def _check_kept(facts: Facts) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Protocol
 
+    from ..importing.environment_copies import Copies
     from ..importing.main_module import MainModule
     from ..importing.preload import Command
     from ..importing.temporary import Directories
@@ -53,6 +54,8 @@ class Imported:
     """For each standard stream what the imports have requested, None if nothing."""
     renewals: list[Renewal]
     temporary: Directories
+    copies: Copies
+    """Copies of the environment that the imports keep."""
     limits: Limits
     hideable: frozenset[str]
     """With ``-m``: loaded modules that a module in the caller's directory would hide."""

@@ -18,7 +18,7 @@ import time
 from .. import wire
 from ..importing import preload
 from ..importing.trampolines import KEPT
-from ..renewals import TEMPORARY_DIRECTORY, Recipe, Renewal
+from ..renewals import IN_PLACE, Recipe, Renewal
 from . import forks, signals, streams, teardown
 from .exit import Ending
 
@@ -74,7 +74,7 @@ def rehearse(inherited: Inherited) -> None:
     """
     imported = inherited.imported
     environ = [name + b"=" + value for name, value in inherited.environment.items()]
-    _environment(environ, imported.environment_delta)
+    imported.copies.fill(_environment(environ, imported.environment_delta))
     time.tzset()
     streams.rebuild(imported.line_buffering)
     imported.limits.rehearse()
@@ -94,7 +94,7 @@ def _apply(taken: Taken) -> int:
     os.fchdir(taken.fds[0])
     os.umask(request.umask)
     conn = _install_descriptors(taken)
-    _environment(request.environ, imported.environment_delta)
+    imported.copies.fill(_environment(request.environ, imported.environment_delta))
     time.tzset()  # /etc/localtime may have changed, and localtime_r does not read it again
     _arguments(taken)
     _kept_variables(imported.kept_variables)
@@ -137,7 +137,8 @@ def environment_data() -> dict[bytes, bytes]:
     return data
 
 
-def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) -> None:
+def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) -> dict[bytes, bytes]:
+    """Set the environment; return what it is without the changes of the imports."""
     data = environment_data()
     for name in list(data):
         os.unsetenv(name)
@@ -148,12 +149,14 @@ def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) 
         if end > 0 and (name := entry[:end]) not in data:
             data[name] = entry[end + 1 :]
             os.putenv(name, data[name])
+    given = dict(data)
     for name, value in delta:
         if value is not None:
             data[name] = value
             os.putenv(name, value)
         elif data.pop(name, None) is not None:
             os.unsetenv(name)
+    return given
 
 
 def _arguments(taken: Taken) -> None:
@@ -179,7 +182,7 @@ def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
 def _renew(renewals: list[Renewal]) -> None:
     drawn: dict[Recipe, object] = {}  # globals with random digits all have one value
     for one in renewals:
-        if one.recipe != TEMPORARY_DIRECTORY and one.module in sys.modules:
+        if one.recipe not in IN_PLACE and one.module in sys.modules:
             value = drawn[one.recipe] if one.recipe in drawn else one.recipe.value()
             if one.recipe.is_random:
                 drawn[one.recipe] = value
