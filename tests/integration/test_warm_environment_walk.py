@@ -92,17 +92,23 @@ def test_a_bound_that_usual_environments_do_not_change_is_kept(rig: Rig) -> None
     assert b"larger than a mebibyte" in rig.verb("why", script, env=large).stdout
 
 
-def test_the_kind_of_the_interpreter_is_asked_of_a_program_that_only_reads(rig: Rig, tmp_path: Path) -> None:
-    (rig.directory / "bin" / "mod.py").write_text("import platform\nVALUE = platform.architecture()\n")
+PRINTING = {"file": ("platform.architecture()", "32-bit executable"), "uname": ("platform.uname()[5]", "32-bit")}
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_the_kind_of_the_machine_is_asked_of_a_program_that_only_prints(rig: Rig, tmp_path: Path, name: str) -> None:
+    expression, answer = PRINTING[name]
+    (rig.directory / "bin" / "mod.py").write_text(f"import platform\nVALUE = {expression}\n")
     script = rig.script("who", SCRIPT)
     rig.start(script)
     assert rig.served(script).stdout == rig.plain(script).stdout.replace(b"False", b"True")
     # Another program of that name is another caller's.
-    (tmp_path / "file").write_text("#!/bin/sh\necho 32-bit executable\n")
-    (tmp_path / "file").chmod(0o755)
+    (tmp_path / name).write_text(f"#!/bin/sh\necho {answer}\n")
+    (tmp_path / name).chmod(0o755)
     environ = rig.env | {"PATH": f"{tmp_path}:{rig.env['PATH']}"}
     for _ in range(2):
-        assert rig.warm(script, env=environ).stdout.startswith(b"('32bit', ")
+        assert b"32" in (shown := rig.warm(script, env=environ).stdout)
+        assert shown.rpartition(b" ")[0] == rig.plain(script, env=environ).stdout.rpartition(b" ")[0]
         rig.verb("start", "--", script, env=environ)
 
 

@@ -13,6 +13,7 @@ without a call of the command. The audit hook raises before that happens, and th
 | making a new directory | a run makes or finds it too; it is removed again if the module is not imported ahead |
 | ``/sbin/ldconfig -p`` | prints a file; ``ctypes.util.find_library`` runs it |
 | ``file -b``, of the interpreter | prints the kind of that file; ``platform.architecture`` runs it |
+| ``uname -p`` | prints the kind of the processor; ``platform.uname()[0]`` runs it |
 
 Invariant: every event that is not listed here as harmless is forbidden before it happens.
 """
@@ -80,9 +81,9 @@ _INPUTS = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
-# The program that prints of which kind a file is, the one function that may run it, and how near a caller it is.
-KINDS = "file"
-_ASKS_FOR_KINDS, _NEAR = ("platform", "_syscmd_file"), 8
+# Programs that only print, the one function that may run each, and how near a caller it is.
+_PRINTING = {"file": ("platform", "_syscmd_file"), "uname": ("platform", "from_subprocess")}
+_NEAR = 8
 
 
 def is_local(host: object) -> bool:
@@ -98,12 +99,16 @@ def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
 
 def _is_reading(event: str, args: tuple[object, ...]) -> bool:
     """Return whether an event starts a program that only reads, and nothing but what a server watches."""
-    if is_listing_libraries(event, args):
-        return True
-    of_interpreter = (KINDS, [KINDS, "-b", os.path.realpath(sys.executable)])
-    is_kind = event == "subprocess.Popen" and args[:2] == of_interpreter
-    # The search path that finds the program belongs to the key of this caller only.
-    return is_kind and _ASKS_FOR_KINDS in path_lookups.callers(_NEAR)
+    return is_listing_libraries(event, args) or bool(printing(event, args))
+
+
+def printing(event: str, args: tuple[object, ...]) -> str:
+    """Return the name of the program that an event starts, if it only prints; the search path finds it."""
+    name = str(args[0]) if event == "subprocess.Popen" else ""
+    if name not in _PRINTING:
+        return ""
+    words = ["uname", "-p"] if name == "uname" else ["file", "-b", os.path.realpath(sys.executable)]
+    return name if args[1] == words and _PRINTING[name] in path_lookups.callers(_NEAR) else ""
 
 
 def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:

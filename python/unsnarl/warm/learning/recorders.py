@@ -11,7 +11,7 @@ import os
 import sys
 
 from ..renewals import CGI_ENVIRON, DIRECTORY, Renewal
-from . import effects, environment_copies, environment_walk, path_lookups
+from . import environment_copies, environment_walk, path_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -75,9 +75,6 @@ def _is_known(watch: Watch) -> bool:
         return False
     callers = [one for one in path_lookups.callers(4) if one[0] != "collections.abc"]  # views of it
     if callers[:1] == _FOR_A_PROGRAM:
-        watch.change_variable("PATH")
-        for entry in os.get_exec_path():
-            watch.look(f"{entry}/{effects.KINDS}")
         return True
     if callers[:2] == _FOR_A_CLASS:
         watch.renewals.append(_OF_CLASS)

@@ -200,6 +200,14 @@ class Watch:
         if is_read and not effects.is_temporary(path, self.temporary.made):
             self.opened.add(path)
 
+    def _note_program(self, event: str, args: tuple[object, ...]) -> None:
+        if effects.is_listing_libraries(event, args):
+            self.opened.add(effects.LIBRARIES)
+        elif program := effects.printing(event, args):
+            self.change_variable("PATH")  # it belongs to the key, and with it what the program prints
+            for entry in os.get_exec_path():
+                self.look(f"{entry}/{program}")
+
     def _note_event(self, event: str, args: tuple[object, ...]) -> None:
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
@@ -208,8 +216,8 @@ class Watch:
             recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, bodies.importing()))
-        elif effects.is_listing_libraries(event, args):
-            self.opened.add(effects.LIBRARIES)
+        elif event in ("subprocess.Popen", "os.posix_spawn"):
+            self._note_program(event, args)
         elif event == "ctypes.dlopen":
             self.sought.add(os.path.basename(path_lookups.text_of(args[0])))
         elif event in NOTED:
