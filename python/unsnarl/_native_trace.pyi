@@ -1,6 +1,6 @@
 """The part of the native module behind `unsnarl.trace`; programs use the public module instead."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, Self, final
 
@@ -29,7 +29,7 @@ class TimedBody:
 
 @final
 class TimedImport:
-    def __new__(cls, original: Callable[..., Any], noticed: str, notice: Callable[[], object]) -> Self: ...
+    def __new__(cls, original: Callable[..., Any], noticed: Sequence[str], notice: Callable[[str], object]) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final

@@ -91,6 +91,20 @@ thread.start(); thread.join()
     assert len(traced.processes) == 2
 
 
+def test_a_child_that_nobody_has_waited_for_yet_has_ended(programs: Programs) -> None:
+    text = """\
+import os, time
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+time.sleep(0.8)
+os.waitpid(pid, 0)
+"""
+    traced = trace(programs, text, env=QUIET)
+    parent, child = sorted(traced.processes, key=lambda process: -process["length_ns"])
+    assert child["length_ns"] < parent["length_ns"] // 2
+
+
 THOUSAND = """\
 import threading
 gate = threading.Barrier(1001)

@@ -230,7 +230,7 @@ def test_single_long_holds_of_a_few_among_many_threads_are_no_call(threads: int,
 
 
 def test_the_recorder_s_own_hold_is_no_finding() -> None:
-    tables = locations(("/lib/unsnarl/trace/traced/tasks.py", "_step", 205), ("/app/app.py", "work", 3))
+    tables = locations(("/lib/unsnarl/trace/traced/task_stacks.py", "_step", 65), ("/app/app.py", "work", 3))
     holds = [long_hold(90)]
     found = findings_gil.findings(long_run([], waiting_ns=9 * MS, long_holds=holds, records_from_ns=0, **tables))
     assert [finding.kind for finding in found] == ["no-gil-contention"]

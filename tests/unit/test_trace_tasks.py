@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from unsnarl.trace import task_file
 from unsnarl.trace.findings import account, tasks
 from unsnarl.trace.model import Location, Process, TaskWaits
 from unsnarl.trace.traced import tasks as sampled
+from unsnarl.trace.traced import trio_tasks
+from unsnarl.trace.traced.task_stacks import MOST_TASKS
 from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD, SUFFIX
 from unsnarl.trace.traced.tasks import TaskWaits as Sampler
 
@@ -159,8 +163,8 @@ def test_of_many_tasks_another_part_is_read_each_time(monkeypatch: pytest.Monkey
         return original(task)
 
     monkeypatch.setattr(sampled, "_wait_of", wait_of)
-    found = asyncio.run(many_wait(Sampler(), 2 * sampled.MOST_TASKS + 9))
-    assert len(read) <= 3 * sampled.MOST_TASKS
+    found = asyncio.run(many_wait(Sampler(), 2 * MOST_TASKS + 9))
+    assert len(read) <= 3 * MOST_TASKS
     assert all(abs(sum(sample.values()) - len(read)) < 9 for sample in found)
     elsewhere = [sum(count for (_, lines), count in sample.items() if "once" in lines[-1][1]) for sample in found]
     assert sorted(elsewhere) == [0, 0, 3]
@@ -224,3 +228,72 @@ async def rude_and_polite(sampler: Sampler) -> dict[Any, int]:
 def test_a_future_that_raises_when_it_is_asked_does_not_end_the_loop() -> None:
     found = asyncio.run(rude_and_polite(Sampler()))
     assert [lines[0][1] for _, lines in found] == ["sleep"]
+
+
+class Instruments:
+    """Stands for trio's own: it keeps what one run was given."""
+
+    def __init__(self, incoming: Any) -> None:
+        self.incoming = list(incoming)
+
+
+def run_of_trio(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
+    """Put a module in the place of trio's, with a run whose main task and two children wait at lines of this file."""
+    trio: Any = types.ModuleType(trio_tasks.MODULE)
+    init = types.SimpleNamespace(coro=None, parent_nursery=None)
+    of_init, of_main = (types.SimpleNamespace(parent_task=parent) for parent in (init, None))
+    waiting = [suspended() for _ in range(4)]
+    tasks = [types.SimpleNamespace(coro=coro, parent_nursery=of_main) for coro in waiting[:2]]
+    main, system = (types.SimpleNamespace(coro=coro, parent_nursery=of_init) for coro in waiting[2:])
+    every = {"init_task": init, "main_task": main, "tasks": [init, main, system, *tasks], "is_guest": False} | changes
+    trio.GLOBAL_RUN_CONTEXT = types.SimpleNamespace(runner=types.SimpleNamespace(**every))
+    trio.Instruments = Instruments
+    monkeypatch.setitem(sys.modules, trio_tasks.MODULE, trio)
+    return trio
+
+
+def suspended() -> Any:
+    @types.coroutine
+    def trap() -> Any:
+        yield
+
+    async def wait() -> None:
+        await trap()
+
+    coroutine = wait()
+    coroutine.send(None)
+    return coroutine
+
+
+def test_each_run_of_trio_is_sampled_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    trio = run_of_trio(monkeypatch)
+    watch = trio_tasks.Watch(lambda _waits, _length: None)
+    watch.begin()
+    watch.begin()  # of a child that was forked
+    assert [type(one) for one in trio.Instruments([7]).incoming] == [int, trio_tasks.Sampler]
+    watch.end()
+    assert trio.Instruments is Instruments
+
+
+@pytest.mark.parametrize(
+    ("changes", "timeout", "tasks"),
+    [
+        ({}, 1.0, 3),  # the main task and two others, without trio's own
+        ({}, 0, 0),  # a task can run
+        ({"is_guest": True}, 1.0, 0),  # another loop runs on the thread
+        ({"tasks": None}, 1.0, 0),  # another version of trio
+    ],
+)
+def test_tasks_of_trio_are_counted_for_the_wait_of_their_loop(
+    changes: dict[str, Any], timeout: float, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_of_trio(monkeypatch, **changes)
+    seen: list[tuple[dict[Any, int], int]] = []
+    sampler = trio_tasks.Sampler(lambda waits, length_ns: seen.append((waits, length_ns)))
+    sampler.before_io_wait(timeout)
+    sampler.after_io_wait(timeout)
+    assert sum(sum(waits.values()) for waits, _ in seen) == tasks
+    assert all(lines[0][1].endswith("trap") for waits, _ in seen for _, lines in waits)
+    sampler.before_io_wait(timeout)  # too near
+    sampler.after_io_wait(timeout)
+    assert len(seen) == bool(tasks)

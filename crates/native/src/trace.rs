@@ -163,18 +163,18 @@ fn timed<'py>(
 }
 
 /// Call a function and record its duration as the import of the module that the first argument
-/// names; call `notice` after the import of the module `noticed`.
+/// names; call `notice` with the name after the import of each of the modules `noticed`.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct TimedImport {
     original: Py<PyAny>,
-    noticed: String,
+    noticed: Vec<String>,
     notice: Py<PyAny>,
 }
 
 #[pymethods]
 impl TimedImport {
     #[new]
-    fn new(original: Py<PyAny>, noticed: String, notice: Py<PyAny>) -> Self {
+    fn new(original: Py<PyAny>, noticed: Vec<String>, notice: Py<PyAny>) -> Self {
         Self {
             original,
             noticed,
@@ -192,8 +192,8 @@ impl TimedImport {
         let first = args.get_item(0);
         let name = first.as_ref().ok().and_then(|first| first.extract::<&str>().ok());
         let result = timed(self.original.bind(py), args, kwargs, Some(name.unwrap_or("?")))?;
-        if name == Some(self.noticed.as_str()) {
-            self.notice.call0(py)?;
+        if let Some(name) = name.filter(|name| self.noticed.iter().any(|noticed| noticed == name)) {
+            self.notice.call1(py, (name,))?;
         }
         Ok(result)
     }

@@ -56,6 +56,9 @@ impl Names {
         let call: libc::c_long = word.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
         let first = argument()?;
+        if call < 0 && first == 0 {
+            return None; // a thread without a stack: it has exited, and nobody has waited for its process yet
+        }
         let descriptor = if ON_DESCRIPTOR.contains(&call) {
             first as i32
         } else if is_poll(call) && argument()? == 1 {

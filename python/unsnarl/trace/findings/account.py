@@ -50,8 +50,8 @@ _FOR_WORK = "waiting for work or for other threads"
 IDLE = frozenset((_FOR_WORK, _IN_LOOP))
 """What a thread does that has nothing to do."""
 
-RECORDER = "unsnarl/trace/traced/tasks.py"
-"""The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
+RECORDER = tuple(f"unsnarl/trace/traced/{name}.py" for name in ("tasks", "task_stacks", "trio_tasks"))
+"""The ends of the files whose functions sample an event loop's tasks, at most a hundredth of the time."""
 
 OWN_THREADS = "threads of C code, or another process"
 """What the only thread of Python's waits for in a futex."""
@@ -393,7 +393,7 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
 
 def is_recording(process: Process, node: int) -> bool:
     """Tell whether a thread samples its event loop's tasks for the recording at a stack: that is not the program's."""
-    return any(line.file.endswith(RECORDER) for line in process.stack(node)[:2])
+    return any(line.file.endswith(RECORDER) for line in process.stack(node)[:3])
 
 
 def idle_ns(process: Process, number: int) -> int:

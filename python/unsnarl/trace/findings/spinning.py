@@ -152,6 +152,8 @@ def short_sleeps(process: Process) -> list[Finding]:
     """Find threads that sleep shortly, many times: they look for something in between. One finding a line."""
     by_place: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for number, thread in enumerate(process.threads):
+        if _does_work(process, number):
+            continue
         sleeps: dict[str, list[int]] = defaultdict(list)
         for _, length_ns, state, node in thread.stretches:
             if state == SLEEPING:
@@ -167,6 +169,25 @@ def short_sleeps(process: Process) -> list[Finding]:
                 by_place[place].append((count, total, number))
     found = [_short_sleeps(process, place, sorted(sleepers, reverse=True)) for place, sleepers in by_place.items()]
     return sorted(found, key=lambda finding: -int(finding.figures["count"]))[:3]
+
+
+def _does_work(process: Process, number: int) -> bool:
+    """Tell whether a thread that sleeps often works in between: by I/O that lasts, for others, or by computing.
+
+    It paces itself, as a producer or a server with a pause does. What only looks whether there is something to do makes
+    calls that are too short for a record, and ends no other thread's wait.
+    """
+    thread = process.threads[number]
+    sleeps = blocked = 0
+    is_blocked = False
+    for _, _, state, _ in thread.stretches:
+        if state == SLEEPING:
+            sleeps += 1
+            blocked += is_blocked
+            is_blocked = False
+        is_blocked |= state == IN_IO
+    ended = sum(waits.count for waits in process.locks if waits.releaser == number and waits.waiter != number)
+    return 2 * max(blocked, ended) > sleeps or thread.running_ns > thread.asleep_ns
 
 
 def _short_sleeps(process: Process, place: str, sleepers: list[tuple[int, int, int]]) -> Finding:

@@ -1,4 +1,4 @@
-"""Findings about tasks of asyncio's loops that wait for each other: for a lock, a semaphore, room in a queue.
+"""Findings about tasks of event loops that wait for each other: for a lock, a semaphore, room in a queue.
 
 The thread of such a loop is idle, so its own records show nothing. Pure: a ``Process`` in, findings out.
 """
@@ -22,12 +22,20 @@ SEVERE_SHARE = 0.3
 
 _PERMITS = "hold a permit for less time, or allow more permits if what they guard has room"
 
+_OUTSIDE = "do the I/O outside of the lock, or use a lock for each resource"
+_CONSUMERS = "its consumers are slower than its producers: start more of them"
+
 _FUNCTIONS = {
-    "Lock.acquire": ("a lock", "do the I/O outside of the lock, or use a lock for each resource"),
+    "Lock.acquire": ("a lock", _OUTSIDE),
     "Semaphore.acquire": ("a permit of a semaphore", _PERMITS),
-    "Queue.put": ("room in a queue", "its consumers are slower than its producers: start more of them"),
+    "Queue.put": ("room in a queue", _CONSUMERS),
+    "_LockImpl.acquire": ("a lock", _OUTSIDE),
+    "CapacityLimiter.acquire_on_behalf_of": ("a token of a limiter", _PERMITS),
+    "MemorySendChannel.send": ("room in a channel", _CONSUMERS),
 }
-"""Functions of asyncio, and of anyio on it, in which tasks wait for others, what for, and the remedy."""
+"""Functions of asyncio, trio and anyio in which tasks wait for others, what for, and the remedy."""
+
+_LIBRARIES = (f"{PACKAGES}anyio/", f"{PACKAGES}trio/")
 
 
 def findings(process: Process) -> list[Finding]:
@@ -35,7 +43,9 @@ def findings(process: Process) -> list[Finding]:
     groups: dict[tuple[int, str, str], list[TaskWaits]] = defaultdict(list)
     for waits in process.tasks:
         function = waits.stack[0].function
-        is_of_library = process.is_library(waits.stack[0]) or f"{PACKAGES}anyio/" in waits.stack[0].file
+        is_of_library = process.is_library(waits.stack[0]) or any(
+            library in waits.stack[0].file for library in _LIBRARIES
+        )
         if waits.is_inner and function in _FUNCTIONS and is_of_library:
             groups[waits.thread, function, str(process.program_line(waits.stack))].append(waits)
     least_ns = max(LEAST_NS, LEAST_SHARE * process.length_ns)

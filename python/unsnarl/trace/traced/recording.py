@@ -96,7 +96,7 @@ class Recording:
             self._replace(
                 bootstrap,
                 "_find_and_load",
-                lambda original: _native.TimedImport(original, tasks.MODULE, self._tasks.watch_from_import),
+                lambda original: _native.TimedImport(original, tasks.MODULES, self._tasks.watch_from_import),
             )
         external: ModuleType | None = sys.modules.get("_frozen_importlib_external")
         loaders = getattr(external, "_LoaderBasics", None)

@@ -1,4 +1,4 @@
-"""Samples what the tasks of asyncio's loops wait for where a loop has nothing to run; keeps the long rounds of loops.
+"""Samples what the tasks of event loops wait for where a loop has nothing to run; keeps the long rounds of loops.
 
 A loop that waits in its selector shows none of its tasks. So before such a wait the lines of the tasks are read, and
 the wait's length is counted for them. Must never: import a module from a file, keep a task or a frame alive, or raise
@@ -9,31 +9,28 @@ import os
 import sys
 
 from unsnarl import _native
+from unsnarl.trace.traced import trio_tasks
 from unsnarl.trace.traced.long_rounds import LongRounds
+from unsnarl.trace.traced.task_stacks import DEPTH, MOST_TASKS, guarded, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
+    from collections.abc import Iterable
+    from typing import Any
 
-    Answer = TypeVar("Answer")
-    Line = tuple[str, str, int]
-    Wait = tuple[bool, tuple[Line, ...]]
+    from unsnarl.trace.traced.task_stacks import Line, Wait
 
 SUFFIX = ".tasks"
 """Suffix of the file next to the recording."""
 
 MODULE = "asyncio.base_events"
-"""The module of the loops that are sampled."""
+"""The module of asyncio's loops."""
+
+MODULES = (MODULE, trio_tasks.MODULE)
+"""The modules of the loops that are sampled."""
 
 FIELD, LINE_FIELD = "\x1f", "\x1e"
 """Separate the fields of an entry, and those of a line of Python in it."""
-
-DEPTH = 16
-"""Lines of a task that are kept, the innermost ones."""
-
-MOST_TASKS = 1000
-"""Tasks that one sample reads: ten thousand would keep the loop from its work for tens of milliseconds."""
 
 MOST_WAITS = 512
 """Stacks of tasks that are distinguished."""
@@ -61,6 +58,7 @@ class TaskWaits:
         "_sampled",
         "_samples",
         "_seen_ns",
+        "_trio",
         "_waits",
         "_write_at_ns",
     )
@@ -75,6 +73,7 @@ class TaskWaits:
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
         self._seen_ns: dict[int, int] = {}
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
+        self._trio = trio_tasks.Watch(self.after)
 
     def begin(self, recording: str) -> None:
         """Start a new file next to a recording, and sample the loops if there are any."""
@@ -82,13 +81,17 @@ class TaskWaits:
         self._waits, self._seen_ns, self._rounds = {}, {}, LongRounds()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
         self._watch()
+        self._trio.begin()
 
     def leave(self) -> None:
         """Write no more: the file belongs to the parent of this process."""
         self._path = ""
 
-    def watch_from_import(self) -> None:
-        """Sample the loops from now on, as asyncio has just been imported: none runs yet."""
+    def watch_from_import(self, module: str) -> None:
+        """Sample the loops of one of MODULES from now on, as it has just been imported: none runs yet."""
+        if module == trio_tasks.MODULE:
+            self._trio.begin()
+            return
         self._watch()
         if self._sampled is not None:
             self._rounds.since_ns = self._sampled.watched()[0]
@@ -111,6 +114,7 @@ class TaskWaits:
         loop: Any = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
         if loop is not None and isinstance(loop.__dict__.get("_run_once"), _native.SampledRounds):
             loop._run_once = self._original
+        self._trio.end()
         self._write()
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
@@ -129,7 +133,7 @@ class TaskWaits:
         result: dict[Wait, int] = {}
         for task in tasks[self._samples % stride :: stride] if stride else ():
             is_own = type(task) is own[0] and type(task._fut_waiter) in own
-            wait = _wait_of(task) if is_own else _guarded(_wait_of, task)
+            wait = _wait_of(task) if is_own else guarded(_wait_of, task)
             if wait is not None:
                 result[wait] = result.get(wait, 0) + stride
         return result or None
@@ -191,17 +195,6 @@ def _plain(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def _guarded(ask: "Callable[[Any], Answer | None]", thing: "Any") -> "Answer | None":
-    """Return what is asked of an object of the program's own class; None if it raises, which may be anything.
-
-    An exception of a signal's handler is lost if it is raised just here. So no other object is asked here.
-    """
-    try:
-        return ask(thing)
-    except Exception:  # noqa: BLE001 -- the program's classes may raise any
-        return None
-
-
 def _wait_of(task: "Any") -> "Wait | None":
     """Return whether a task waits for other tasks, and its lines; None if it does not wait.
 
@@ -210,18 +203,9 @@ def _wait_of(task: "Any") -> "Wait | None":
     waiter: object = task._fut_waiter
     if waiter is None:
         return None
-    lines: list[Line] = []
-    coroutine = task.get_coro()
-    while coroutine is not None and len(lines) < 4 * DEPTH:
-        is_own = type(coroutine).__module__ == "builtins"
-        step = _step(coroutine) if is_own else _guarded(_step, coroutine)
-        if step is None:
-            break
-        line, coroutine = step
-        lines.append(line)
+    lines = lines_of(task.get_coro())
     if not lines:
         return None
-    lines.reverse()
     file, function, _ = lines[0]
     is_inner = (
         hasattr(type(waiter), "get_coro")
@@ -231,14 +215,3 @@ def _wait_of(task: "Any") -> "Wait | None":
         or ("/anyio/" in file and function in _INNER_OF_ANYIO)
     )
     return is_inner, tuple(lines[:DEPTH])
-
-
-def _step(coroutine: object) -> "tuple[Line, Any] | None":
-    """Return the line at which a coroutine waits, and what it awaits there; None if it is none, or has ended."""
-    kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(type(coroutine), f"{kind}_frame")), None)
-    frame: Any = getattr(coroutine, f"{kind}_frame") if kind else None
-    if frame is None:
-        return None
-    code = frame.f_code
-    line = (code.co_filename, code.co_qualname, frame.f_lineno or 0)
-    return line, getattr(coroutine, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)

@@ -1,0 +1,125 @@
+"""Samples what the tasks of trio's loops wait for where a loop has nothing to run, by one of trio's instruments.
+
+Must never: take more than a hundredth of a loop's time, keep a task or a frame alive, or raise into the program.
+Invariant: between two samples lies the longer of LEAST_PAUSE_NS and a hundred times what the last one took.
+"""
+
+import sys
+import time
+
+from unsnarl.trace.traced.task_stacks import DEPTH, MOST_TASKS, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from unsnarl.trace.traced.task_stacks import Line, Wait
+
+    After = Callable[[dict[Wait, int], int], None]
+
+MODULE = "trio._core._run"
+"""The module of trio's loop; its global `Instruments` makes the instruments of one run."""
+
+LEAST_PAUSE_NS, PAUSE_SHARE = 5_000_000, 100
+
+_BELOW = ("trio/_core/_traps.py", "trio/_core/_parking_lot.py", "trio/_core/_generated_run.py")
+"""The ends of the files in which every wait of trio ends: they tell nothing about what a task waits for."""
+
+_INNER = (
+    ("trio/_sync.py", ("Event.wait", "CapacityLimiter.acquire_on_behalf_of", "Semaphore.acquire")),
+    ("trio/_sync.py", ("Lock.acquire", "_LockImpl.acquire", "Condition.wait")),
+    ("trio/_channel.py", ("MemorySendChannel.send", "MemoryReceiveChannel.receive")),
+    ("trio/_core/_run.py", ("Nursery._nested_child_finished", "NurseryManager.__aexit__")),
+)
+"""Where tasks wait for other tasks, and not for something outside of the loop."""
+
+
+class Sampler:
+    """The instrument of one run of trio."""
+
+    __slots__ = ("_after", "_began_ns", "_due_ns", "_samples", "_waits")
+
+    def __init__(self, after: "After") -> None:
+        """``after`` gets what the tasks waited for, and for how many nanoseconds the loop then waited."""
+        self._after = after
+        self._began_ns = self._due_ns = self._samples = 0
+        self._waits: dict[Wait, int] | None = None
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Read what the tasks wait for, unless one of them can run, or the last sample is too near."""
+        now_ns = time.monotonic_ns()
+        self._waits = None
+        if timeout <= 0 or now_ns < self._due_ns:
+            return
+        self._waits = self._read()
+        self._began_ns = time.monotonic_ns()
+        self._due_ns = self._began_ns + max(LEAST_PAUSE_NS, PAUSE_SHARE * (self._began_ns - now_ns))
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 -- trio's interface
+        """Count the wait."""
+        if self._waits is not None:
+            self._after(self._waits, time.monotonic_ns() - self._began_ns)
+            self._waits = None
+
+    def _read(self) -> "dict[Wait, int] | None":
+        """Return how many tasks wait at each stack; None if none does. Of many tasks, a part is read in turn."""
+        try:
+            runner = sys.modules[MODULE].GLOBAL_RUN_CONTEXT.runner
+            if runner.is_guest:
+                return None  # another loop runs on this thread, and is not idle when trio's is
+            tasks = [task for task in runner.tasks if task is runner.main_task or not _is_of_trio(task, runner)]
+            stride = -(-len(tasks) // MOST_TASKS)
+            self._samples += 1
+            result: dict[Wait, int] = {}
+            for task in tasks[self._samples % stride :: stride] if stride else ():
+                wait = _wait_of(lines_of(task.coro))
+                if wait is not None:
+                    result[wait] = result.get(wait, 0) + stride
+        except (AttributeError, KeyError, TypeError):
+            return None  # another version of trio
+        return result or None
+
+
+def _is_of_trio(task: "Any", runner: "Any") -> bool:
+    """Tell whether a task is trio's first one, or one of its system tasks, which are children of the first."""
+    return task is runner.init_task or task.parent_nursery.parent_task is runner.init_task
+
+
+def _wait_of(lines: "list[Line]") -> "Wait | None":
+    above = [line for line in lines if not line[0].endswith(_BELOW)]
+    if not above:
+        return None
+    file, function, _ = above[0]
+    is_inner = any(file.endswith(name) and function in functions for name, functions in _INNER)
+    return is_inner, tuple(above[:DEPTH])
+
+
+class Watch:
+    """Gives each run of trio a sampler from now on, until its end."""
+
+    __slots__ = ("_after", "_original")
+
+    def __init__(self, after: "After") -> None:
+        """``after`` is called on the thread of a loop, as ``Sampler`` has it."""
+        self._after = after
+        self._original: Any = None
+
+    def begin(self) -> None:
+        """Start, if trio has been imported and this is not yet done."""
+        module: Any = sys.modules.get(MODULE)
+        original = getattr(module, "Instruments", None)
+        if original is None or self._original is not None:
+            return
+        self._original = original
+        module.Instruments = self._instruments
+
+    def end(self) -> None:
+        """Give no more samplers."""
+        module: Any = sys.modules.get(MODULE)
+        if self._original is not None and getattr(module, "Instruments", None) == self._instruments:
+            module.Instruments = self._original
+        self._original = None
+
+    def _instruments(self, incoming: "Iterable[Any]") -> "Any":
+        return self._original([*incoming, Sampler(self._after)])
