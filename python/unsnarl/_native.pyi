@@ -423,6 +423,7 @@ __all__ = [
     "IpcBoundedSemaphore",
     "IpcBytesQueue",
     "IpcCondition",
+    "IpcCount",
     "IpcCountdownEvent",
     "IpcEvent",
     "IpcLock",

@@ -48,7 +48,7 @@ def test_the_waiters_of_a_condition_can_be_counted(make: Any) -> None:
         thread.join(WAIT_S)
 
 
-@pytest.mark.parametrize("base", [threading.Condition, standard.Condition, unsnarl.Condition])
+@pytest.mark.parametrize("base", [threading.Condition, standard.Condition])
 def test_a_subclass_may_keep_waiters_of_its_own(base: Any) -> None:
     class Own(base):  # type: ignore[misc]
         def __init__(self) -> None:

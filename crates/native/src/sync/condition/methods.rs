@@ -11,7 +11,6 @@
 use super::guard::Guard;
 use super::notify_wait::{Holding, NotifyWait};
 use super::state::Condition;
-use super::waiters;
 use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
@@ -344,6 +343,12 @@ impl Condition {
         self.notifier.waiting()
     }
 
+    /// One item, of no use, for each party that waits: private in `threading.Condition`, and programs count them.
+    #[getter]
+    fn _waiters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, (0..self.waiting()).map(|_| py.None()).collect::<Vec<_>>())
+    }
+
     /// Describe the condition's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = PyDict::new(py);
@@ -386,7 +391,6 @@ pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ],
     )?;
     class.setattr("green_wait", class.getattr("wait")?)?;
-    waiters::install(&class)?;
     description::refuse_copies(&class)?;
     module.add("Condition", class)
 }

@@ -6,4 +6,3 @@ pub(in crate::sync) mod guard;
 pub(in crate::sync) mod methods;
 pub(in crate::sync) mod notify_wait;
 pub(in crate::sync) mod state;
-mod waiters;
