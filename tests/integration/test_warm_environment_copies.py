@@ -92,6 +92,7 @@ WHOLE = {
     "its text": "COPY = repr(os.environ.copy())\n",
     "a comparison": "COPY = os.environ.copy()\nSAME = COPY == {}\n",
     "the attributes of an object": "class Env: pass\nENV = Env()\nENV.__dict__ = os.environ.copy()\nQ = ENV.PATH\n",
+    "the environment itself": "os.environ = os.environ.copy()\n",
     "globals": "COPY = os.environ.copy()\nexec('PATH', COPY)\n",
     "a copy of the environment by its items": "COPY = dict(os.environ.items())\n",
 }

@@ -1,5 +1,6 @@
 """What only the caller's process has: imports that read it are found, and what is ignored is ignored with care."""
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +37,6 @@ def test_an_ignored_variable_may_be_unset_empty_or_set(rig: "Rig") -> None:
         ("open('/proc/self/environ').read()", b"reads the whole environment"),
         ("dict(posix.environ)", b"reads the whole environment"),
         ("len(posix.environ)", b"reads the whole environment"),
-        ("signal.getsignal(signal.SIGHUP)", b"asks which signals are ignored"),
         ("stat.S_ISFIFO(os.fstat(0).st_mode)", b"asks for the kind of a standard stream"),
         ("os.stat(1).st_mode", b"asks for the kind of a standard stream"),
         ("open('/dev/stdin').fileno()", b"reads the standard input"),
@@ -46,6 +46,24 @@ def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: 
     script = script_of(rig, f"import os, posix, signal, stat\nVALUE = str({value})\n")
     assert rig.verb("start", "--", script).returncode == 1
     assert reason in rig.verb("why", script).stdout
+
+
+@pytest.mark.parametrize("module", ["signal", "_signal"])
+def test_a_call_that_ignores_signals_runs_plainly_if_imports_have_asked_for_these(rig: "Rig", module: str) -> None:
+    """A job of a script ignores SIGINT and SIGQUIT, one of nohup SIGHUP."""
+    text = f"import {module}\nVALUE = [{module}.getsignal(n) == 1 for n in (1, 2, 3, 13, 15, 25)]\n"
+    script = script_of(rig, text)
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    rig.start(script, preexec_fn=ignore)  # what the first caller ignores, no server ignores
+    plain, warm = rig.plain(script), rig.served(script)
+    assert warm.stdout == plain.stdout.replace(b" plain", b" warm")
+    assert b"True, False, True]" in plain.stdout
+    plain, warm = (run(script, preexec_fn=ignore) for run in (rig.plain, rig.warm))
+    assert warm.stdout == plain.stdout
+    assert b"[True, " in plain.stdout
 
 
 @pytest.mark.parametrize(

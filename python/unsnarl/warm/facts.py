@@ -83,7 +83,7 @@ class Facts:
         self.user_site = ""
         self.asks_tty = self.asks_size = False
         self.asks_sum = False
-        self.asks_cwd = self.asks_umask = False
+        self.asks_cwd = self.asks_umask = self.asks_signals = False
         self.files: dict[str, tuple[int, int, int]] = {}
         self.directories: list[str] = []
         self.asked: dict[str, tuple[int, int, int]] = {}
@@ -118,6 +118,7 @@ class Facts:
         if self.asks_cwd:
             self.kept.pop(DIRECTORY, None)
         self.asks_umask |= other.asks_umask
+        self.asks_signals |= other.asks_signals
         return client_text(self) != before
 
     def settle(self, other: Facts) -> None:
@@ -143,6 +144,7 @@ class Facts:
                 f.listed,
                 f.sought,
                 f.enumerated,
+                f.asks_signals,
             )
             for f in (self, other)
         )
@@ -269,7 +271,7 @@ def parse(text: str) -> Facts:
 
 _FLAGS = {
     "tty": "asks_tty", "size": "asks_size", "sum": "asks_sum", "cwd": "asks_cwd", "umask": "asks_umask",
-    "unproven": "is_unproven",
+    "signals": "asks_signals", "unproven": "is_unproven",
 }  # fmt: skip
 
 

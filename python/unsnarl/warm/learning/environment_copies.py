@@ -9,6 +9,7 @@ A copy holds all variables, whatever they are, and a worker fills it again from 
 | set or remove one variable | a change of it, as in ``os.environ``: its value belongs to the key |
 | read all names, compare, copy or merge it | a read of the whole environment |
 | make it the attributes of an object, or globals | the same: C code then reads it past the methods |
+| put it in the place of ``os.environ`` | the same |
 
 ``dict(copy)``, ``{**copy}`` and ``f(**copy)`` call ``keys``, since ``__iter__`` is overridden (PyDict_Merge in
 Objects/dictobject.c).
@@ -22,6 +23,7 @@ Invariant: a copy answers as a plain dictionary does. In doubt the whole environ
 from __future__ import annotations
 
 import gc
+import os
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -148,10 +150,11 @@ class Copies:
     def end(self) -> None:
         """Judge the copies after the imports."""
         plain: Any = dict
+        now: object = os.environ
         for made, whole in self._made:
             names = {*plain.keys(made), *made.before} - made.changed
             is_as_reported = all(plain.get(made, name) == made.before.get(name) for name in names)
-            if not is_as_reported or _is_namespace(made):
+            if made is now or not is_as_reported or _is_namespace(made):
                 whole()
 
 

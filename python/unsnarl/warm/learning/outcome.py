@@ -32,9 +32,9 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     result.modules, result.origins = _in_order(watch, found), origins.of_all(found)
     _put_variables(result, watch)
     result.asks_tty, result.asks_size, result.asks_umask = watch.asks_tty, watch.asks_size, watch.asks_umask
-    result.renewals, result.asks_sum = watch.renewals, bool(watch.walks.summing)
-    result.notes = list(dict.fromkeys(watch.notes))
-    was_asked = watch.asks_cwd
+    result.asks_signals, result.asks_sum = watch.asks_signals, bool(watch.walks.summing)
+    result.renewals = watch.renewals
+    result.notes, was_asked = list(dict.fromkeys(watch.notes)), watch.asks_cwd
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = was_asked = True  # an import has put it on the path
         watch.relative_listed.add(".")

@@ -33,6 +33,7 @@ def install(watch: Watch) -> None:
     _watch_output(watch)
     _watch_random(watch)
     _watch_kinds(watch)
+    _watch_signals(watch)
     _watch_locale(watch)
     _show_warnings()
     if watch.others is not None:
@@ -171,23 +172,34 @@ def _let_names_be_interned() -> None:
 
 
 def _watch_kinds(watch: Watch) -> None:
-    """Watch for imports that ask which kind of file a standard stream is, or which signals the caller ignores."""
+    """Watch for imports that ask which kind of file a standard stream is."""
 
-    def judged(place: Any, name: str, reason: str, *, is_of_stream: bool) -> None:
-        plain = getattr(place, name)
+    def judged(name: str) -> None:
+        plain = getattr(os, name)
 
         def watched(what: Any = None, *args: Any, **named: Any) -> Any:
-            if not is_of_stream or (type(what) is int and 0 <= what <= 2):
-                watch.fail(reason)
+            if type(what) is int and 0 <= what <= 2:
+                watch.fail(KIND)
             return plain(what, *args, **named)
 
-        setattr(place, name, watched)
+        setattr(os, name, watched)
 
     # Not get_blocking: ansible checks it in each run, and ends if a stream does not block.
     for name in ("fstat", "lseek"):
-        judged(os, name, KIND, is_of_stream=True)
+        judged(name)
+
+
+def _watch_signals(watch: Watch) -> None:
+    """Watch for imports that ask which signals the caller ignores; here and in a server it is none."""
     for module in {"signal", "_signal"} & sys.modules.keys():
-        judged(sys.modules[module], "getsignal", "asks which signals are ignored", is_of_stream=False)
+        where: Any = sys.modules[module]
+        plain = where.getsignal
+
+        def getsignal(signalnum: Any, /, plain: Callable[[Any], Any] = plain) -> Any:
+            watch.asks_signals = watch.asks_signals or watch.is_on
+            return plain(signalnum)
+
+        where.getsignal = getsignal
 
 
 def _show_warnings() -> None:

@@ -72,7 +72,7 @@ class Watch:
         self.seen = path_lookups.Seen()
         # Names of modules and libraries that were searched for.
         self.sought: set[str] = set()
-        self.asks_tty = self.asks_size = self.asks_cwd = self.asks_umask = False
+        self.asks_tty = self.asks_size = self.asks_cwd = self.asks_umask = self.asks_signals = False
         self.renewals: list[Renewal] = []
         self.temporary = made
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.

@@ -62,6 +62,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
         finders=Finders(),
         code=_compile(command),
         renewals=facts.renewals,
+        asks_signals=facts.asks_signals,
         temporary=directories,
         copies=copies,
         limits=limits,

@@ -57,6 +57,8 @@ class Imported:
     copies: Copies
     """Copies of the environment that the imports keep."""
     limits: Limits
+    asks_signals: bool
+    """Whether the imports have asked which signals are ignored. The server ignores none."""
     hideable: frozenset[str]
     """With ``-m``: loaded modules that a module in the caller's directory would hide."""
     finders: Finders

@@ -69,12 +69,17 @@ def apply(request: wire.Request, taken_over: dict[int, Any]) -> None:
     for signum, handler in taken_over.items():
         if handler not in (_signal.SIG_DFL, None):  # None: set by C code, and lost
             _signal.signal(signum, handler)
-    for signum in (n for n in range(1, 65) if request.ignored >> (n - 1) & 1):
-        if signum not in _IGNORED_BY_PYTHON and _is_untouched(signum):
+    for signum in ignored(request):
+        if _is_untouched(signum):
             _signal.signal(signum, _signal.SIG_IGN)
     blocked = [n for n in range(1, 65) if request.blocked >> (n - 1) & 1]
     if blocked:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, blocked)
+
+
+def ignored(request: wire.Request) -> list[int]:
+    """Return the signals that the caller ignores, without those that Python ignores in any case."""
+    return [n for n in range(1, 65) if request.ignored >> (n - 1) & 1 and n not in _IGNORED_BY_PYTHON]
 
 
 def release_stopped(pids: Iterable[int]) -> None:

@@ -35,7 +35,7 @@ _KEY_BYTES = 32
 
 
 class UnfitError(Exception):
-    """The caller would import another module than the server has imported."""
+    """The caller would import another module than the server has imported, or would import it otherwise."""
 
 
 def run(taken: Taken) -> None:
@@ -87,6 +87,8 @@ def rehearse(inherited: Inherited) -> None:
 def _apply(taken: Taken) -> int:
     """Apply the request; return the new number of the connection."""
     request, imported = taken.request, taken.inherited.imported
+    if imported.asks_signals and signals.ignored(request):
+        raise UnfitError("the caller ignores signals, which the imports ask for")
     if taken.inherited.is_in_session:
         os.setpgid(0, os.getpgid(taken.peer))
     else:
