@@ -47,6 +47,8 @@ WAYS = ("pipes", "terminal")
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "PYTHONPATH", "VIRTUAL_ENV")
 MOMENT_S = 1_700_000_000
 """Time of the manifest's files, in seconds since the epoch."""
+DRAWN = re.compile(r"(?<=/)tmp[a-z0-9_]{8}(?=/|$)")
+"""A name that `tempfile` has drawn, another one in each run."""
 SHOWN_LINES = 6
 """Most lines of a difference that are kept."""
 
@@ -88,16 +90,17 @@ class Place:
         os.utime(path, (MOMENT_S, MOMENT_S))
 
     def files(self) -> dict[str, str]:
-        """Return kind, mode and a digest of everything that is there."""
-        found: dict[str, str] = {}
+        """Return kind, mode and a digest of everything that is there; names that `tempfile` has drawn are left out."""
+        found: dict[str, list[str]] = {}
         for top in (self.work, self.home, self.temporary):
             for path in sorted(top.rglob("*")):
                 if "__pycache__" in path.parts:
                     continue
                 mode = path.lstat().st_mode
                 content = path.read_bytes() if path.is_file() else b""
-                found[str(path.relative_to(top.parent))] = f"{mode:o} {hashlib.sha256(content).hexdigest()[:16]}"
-        return found
+                name = DRAWN.sub("tmp…", str(path.relative_to(top.parent)))
+                found.setdefault(name, []).append(f"{mode:o} {hashlib.sha256(content).hexdigest()[:16]}")
+        return {name: ", ".join(sorted(each)) for name, each in found.items()}
 
 
 def run(argv: list[str], place: Place, way: str) -> dict[str, Any]:
@@ -197,12 +200,18 @@ def differences(plain: dict[str, Any], again: dict[str, Any], warm: dict[str, An
 
 def is_alike(plain: str, again: str, warm: str) -> bool:
     """Return whether a text is the plain one, in all lines in which two plain runs are alike."""
-    texts = [re.sub(r"0x[0-9a-f]{6,}", "0x…", text).split("\n") for text in (plain, again, warm)]
+    texts = [still(re.sub(r"0x[0-9a-f]{6,}", "0x…", text)).split("\n") for text in (plain, again, warm)]
     if texts[0] == texts[1]:
         return texts[2] == texts[0]
     if len({len(text) for text in texts}) != 1:
         return False
     return all(first != second or second == third for first, second, third in zip(*texts, strict=True))
+
+
+def still(text: str) -> str:
+    """Return a text with one frame of each spinner of ``rich``: how many are shown depends on the time."""
+    frames = re.sub(r"[\u2800-\u28ff]", "…", text)
+    return re.sub(r"(\x1b\[32m…\x1b\[0m [^\r\n]*)(?:\r\x1b\[2K\1)+", r"\1", frames)
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:

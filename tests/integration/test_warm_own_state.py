@@ -48,10 +48,10 @@ def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: 
     assert reason in rig.verb("why", script).stdout
 
 
-@pytest.mark.parametrize("module", ["signal", "_signal"])
-def test_a_call_that_ignores_signals_runs_plainly_if_imports_have_asked_for_these(rig: "Rig", module: str) -> None:
+@pytest.mark.parametrize("ask", ["signal.getsignal(n)", "signal.getsignal(signalnum=n)", "_signal.getsignal(n)"])
+def test_a_call_that_ignores_signals_runs_plainly_if_imports_have_asked_for_these(rig: "Rig", ask: str) -> None:
     """A job of a script ignores SIGINT and SIGQUIT, one of nohup SIGHUP."""
-    text = f"import {module}\nVALUE = [{module}.getsignal(n) == 1 for n in (1, 2, 3, 13, 15, 25)]\n"
+    text = f"import signal, _signal\nVALUE = [{ask} == 1 for n in (1, 2, 3, 13, 15, 25)]\n"
     script = script_of(rig, text)
 
     def ignore() -> None:

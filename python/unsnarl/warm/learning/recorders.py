@@ -195,9 +195,9 @@ def _watch_signals(watch: Watch) -> None:
         where: Any = sys.modules[module]
         plain = where.getsignal
 
-        def getsignal(signalnum: Any, /, plain: Callable[[Any], Any] = plain) -> Any:
+        def getsignal(*args: Any, plain: Callable[..., Any] = plain, **named: Any) -> Any:
             watch.asks_signals = watch.asks_signals or watch.is_on
-            return plain(signalnum)
+            return plain(*args, **named)
 
         where.getsignal = getsignal
 
