@@ -112,6 +112,13 @@ def test_a_copy_that_is_read_as_a_whole_rules_a_server_out(rig: Rig, how: str) -
     [
         "import os\nos.environ['Q_A'] = 'of the command'\nimport sys, mod\n",
         "import sys, json\njson.loads('{}')\nimport mod\n",
+        "import sys\nif sys.version_info > (3,): import json\nimport mod\n",
+        "import sys\ntry: import no_such_module\nexcept ImportError: import json\nimport mod\n",
+        "import sys\n@staticmethod\ndef f(): pass\nimport mod\n",
+        "import sys\ndef f(x=sys.flags): pass\nimport mod\n",
+        "import sys\nsys.dont_write_bytecode = True\nimport mod\n",
+        "import sys\nx = sys.flags\nimport mod\n",
+        "import sys\nclass C: x = 1\nimport mod\n",
     ],
 )
 def test_a_copy_that_is_made_after_code_of_the_command_is_not_kept(rig: Rig, script: str) -> None:
@@ -120,6 +127,34 @@ def test_a_copy_that_is_made_after_code_of_the_command_is_not_kept(rig: Rig, scr
     assert rig.verb("start", "--", path).returncode == 1
     assert b"mod reads the whole environment" in rig.verb("why", path).stdout
     assert rig.warm(path).stdout == rig.plain(path).stdout
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        '"""A command."""\nimport sys\n__version__ = "1"\nWORDS = None\nimport mod\n',
+        "import sys\ndef f(x=1, *, y='2'): return x\nimport mod\n",
+        "import sys\nif __name__ == '__main__':\n    import mod\n",
+        "import sys, mod\nsys.environ_of_the_program = 1\n",
+    ],
+)
+def test_a_copy_that_is_made_before_any_code_of_the_command_is_kept(rig: Rig, script: str) -> None:
+    _module(rig, KEPT["a global"] + SHOWN)
+    path = rig.script("copies", script + "print(mod.shown(), '_unsnarl_warm' in sys.modules)\n")
+    rig.start(path)
+    for more in CALLERS[:2]:
+        env = rig.env | more
+        plain, warm = rig.plain(path, env=env), rig.served(path, env=env)
+        assert warm.stdout == plain.stdout.replace(b"False\n", b"True\n"), rig.log()
+
+
+def test_a_module_of_some_runs_that_changes_a_copy_is_not_imported_ahead(rig: Rig) -> None:
+    _module(rig, KEPT["a global"] + SHOWN)
+    (rig.directory / "bin" / "late.py").write_text("import mod\nmod.COPY['Q_A'] = 'by late'\n")
+    text = "import mod\ndef main():\n    print(mod.shown())\n    import late\n    print(mod.shown())\nmain()\n"
+    path = rig.script("copies", text)
+    rig.verb("start", "--", path)
+    assert rig.warm(path).stdout == rig.plain(path).stdout == b"[]\n[('Q_A', 'by late')]\n"
 
 
 def test_a_module_of_some_runs_copies_the_environment_as_the_run_has_changed_it(rig: Rig) -> None:

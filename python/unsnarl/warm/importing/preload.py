@@ -120,27 +120,46 @@ def _own_file(command: Command) -> tuple[bytes, str] | None:
 def begins_with_imports(command: Command) -> bool:
     """Return whether no code of the command's own file runs before the imports that each run makes.
 
-    Such code may change the environment, which an import may copy.
+    Such code, or a module that only some runs import before, may change the environment, which an import may copy.
     """
     import ast
 
     own = _own_file(command)
-    if own is None or b"environ" in own[0] or b"putenv" in own[0]:
+    if own is None:
         return False
     tree = ast.parse(*own)
-    places = [(node.lineno, node.col_offset) for node, is_certain in _statements(tree.body, True) if is_certain]
-    return not any((call.lineno, call.col_offset) < max(places, default=(0, 0)) for call in _calls(tree))
+    ends = [node.end_lineno or node.lineno for node, is_certain in _statements(tree.body, True) if is_certain]
+    last = max(ends, default=0)
+    before = b"\n".join(own[0].splitlines()[:last])
+    # A function of the file may be called by a module that it imports.
+    is_kept = b"environ" not in before and b"putenv" not in before
+    return is_kept and all(map(_is_quiet, _until(tree.body, last)))
 
 
-def _calls(node: ast.AST) -> Iterator[ast.Call | ast.With]:
-    """Yield what calls other code, without what is in functions."""
+def _until(body: list[ast.stmt], last: int) -> Iterator[ast.stmt]:
+    """Yield the statements that begin no later than a line, also those that only a command runs."""
     import ast
 
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, (ast.Call, ast.With)):
-            yield inner
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield from _calls(inner)
+    for node in body:
+        if node.lineno <= last:
+            if isinstance(node, ast.If) and _is_of_main(node.test):
+                yield from _until(node.body, last)
+            else:
+                yield node
+
+
+def _is_quiet(node: ast.stmt) -> bool:
+    """Return whether a statement is an import, or runs no code of anybody."""
+    import ast
+
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
+        return True
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        values = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        return not node.decorator_list and all(isinstance(value, ast.Constant) for value in values)
+    if isinstance(node, ast.Assign) and not all(isinstance(target, ast.Name) for target in node.targets):
+        return False
+    return isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Constant)
 
 
 def imports(command: Command) -> list[Import]:

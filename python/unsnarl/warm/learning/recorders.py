@@ -116,6 +116,8 @@ def _copy(watch: Watch, environ: Any) -> dict[Any, Any] | None:
 
     def change(name: Any) -> None:
         watch.change_variable(_variable_name(name))
+        if not watch.copies.are_fillable:
+            watch.fail(ENVIRONMENT)  # a worker would find this change before the import that makes it
 
     def read(name: Any, plain: Callable[[Any], Any]) -> Any:
         return _value(watch, name, plain)
