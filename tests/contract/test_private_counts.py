@@ -82,6 +82,14 @@ def test_the_waiters_of_a_queue_can_be_counted(make: Any) -> None:
     assert not any(condition._waiters for condition in conditions)
 
 
+def test_a_subclass_of_a_queue_may_have_a_count_of_its_own() -> None:
+    class Own(unsnarl.Queue[int]):
+        _waiting = 0
+
+    line = Own()
+    assert (len(line.not_empty._waiters), line._waiting) == (0, 0)
+
+
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_the_waiters_of_a_condition_between_processes_can_be_counted(context: Any) -> None:
     condition = context.Condition()

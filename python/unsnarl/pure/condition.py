@@ -35,6 +35,16 @@ from unsnarl.pure.parties import (
 T = TypeVar("T")
 
 
+class _Waiters:
+    """The attribute `_waiters`, which programs read to count those that wait: one item for each party.
+
+    It cannot be set, but an object of a subclass may have one of its own instead.
+    """
+
+    def __get__(self, condition: Any, kind: Any = None) -> Any:
+        return self if condition is None else (None,) * len(condition._parked)
+
+
 class Condition(Named):
     """A condition variable for threads, tasks and greenlets.
 
@@ -42,18 +52,19 @@ class Condition(Named):
     Cancellation: a cancelled waiter has acquired the lock again when it raises. Timeouts are in seconds.
     """
 
-    __slots__ = ("__weakref__", "_guard", "_mutex", "_waiters")
+    __slots__ = ("__weakref__", "_guard", "_mutex", "_parked")
 
+    _waiters = _Waiters()
     _guard: Any
     _mutex: Any
-    _waiters: dict[Waiter, None]
+    _parked: dict[Waiter, None]
 
     def __new__(cls, *_args: Any, **_keywords: Any) -> Any:
         """Make a condition without a lock, until `__init__` runs."""
         condition = object.__new__(cls)
         condition._guard = None
         condition._mutex = make_mutex()
-        condition._waiters = {}
+        condition._parked = {}
         return condition
 
     def __init__(self, lock: Any = None) -> None:
@@ -76,7 +87,7 @@ class Condition(Named):
 
     def _cancel(self, waiter: Waiter) -> bool:
         with self._mutex:
-            self._waiters.pop(waiter, None)
+            self._parked.pop(waiter, None)
             if waiter.state != GRANTED:
                 waiter.state = REFUSED
             return waiter.state == GRANTED
@@ -88,9 +99,9 @@ class Condition(Named):
         """Notify up to this many parties."""
         woken: list[Waiter] = []
         with self._mutex:
-            while self._waiters and len(woken) < number:
-                first = next(iter(self._waiters))
-                del self._waiters[first]
+            while self._parked and len(woken) < number:
+                first = next(iter(self._parked))
+                del self._parked[first]
                 first.state = GRANTED
                 woken.append(first)
         wake(woken)
@@ -130,7 +141,7 @@ class Condition(Named):
             raise RuntimeError("cannot wait on un-acquired lock")
         waiter = green_waiter(self)
         with self._mutex:
-            self._waiters[waiter] = None
+            self._parked[waiter] = None
         try:
             state = self._release_save()
         except BaseException:
@@ -192,7 +203,7 @@ class Condition(Named):
     async def _await_notification(self, seconds: float | None, holding: Holding) -> bool:
         waiter = task_waiter(self, holding.who)
         with self._mutex:
-            self._waiters[waiter] = None
+            self._parked[waiter] = None
         try:
             self._release_save()
         except BaseException:
@@ -228,7 +239,7 @@ class Condition(Named):
 
     def notify_all(self) -> None:
         """Notify every party that waits."""
-        self.notify(len(self._waiters))
+        self.notify(len(self._parked))
 
     def notifyAll(self) -> None:  # noqa: N802 - the standard library's name
         """Notify every party that waits, with a warning."""
@@ -250,7 +261,7 @@ class Condition(Named):
     @property
     def waiting(self) -> int:
         """Number of parties that wait for a notification."""
-        return len(self._waiters)
+        return len(self._parked)
 
     def statistics(self) -> dict[str, int]:
         """Describe the condition's state."""
@@ -273,7 +284,7 @@ class Condition(Named):
         return self.lock.__aexit__(None, None, None)
 
     def _at_fork_reinit(self) -> None:
-        self._waiters = {}
+        self._parked = {}
         self.lock._at_fork_reinit()
 
     def __repr__(self) -> str:

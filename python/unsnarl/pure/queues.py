@@ -313,6 +313,10 @@ class Queue(Batches):
             "joining": len(self._joiners),
         }
 
+    def _waiting(self) -> tuple[int, int, int]:
+        """Return how many parties wait to get, to put, and for the items to be done."""
+        return len(self._getters), len(self._putters), len(self._joiners)
+
     def _recount(self) -> None:
         """Let waiters re-check, after the program has changed the queue."""
         self._now(lambda: None)

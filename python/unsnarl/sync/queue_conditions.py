@@ -38,7 +38,7 @@ class QueueCondition(Condition):
     @property
     def _waiters(self) -> tuple[None, ...]:
         """One item for each party that waits, here or in the queue itself: programs count these."""
-        return (None,) * (self.waiting + self._queue._waiting()[self._kind])
+        return (None,) * (self.waiting + _NATIVE._waiting(self._queue)[self._kind])
 
     def notify(self, n: int = 1) -> None:
         """Notify up to `n` waiters, the longest waiting first."""
