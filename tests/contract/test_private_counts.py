@@ -84,7 +84,7 @@ def test_the_waiters_of_a_queue_can_be_counted(make: Any) -> None:
 
 def test_a_subclass_of_a_queue_may_have_a_count_of_its_own() -> None:
     class Own(unsnarl.Queue[int]):
-        _waiting = 0
+        _waiting = 0  # type: ignore[assignment]
 
     line = Own()
     assert (len(line.not_empty._waiters), line._waiting) == (0, 0)

@@ -43,6 +43,19 @@ def test_threads_of_a_kind_that_wait_alike_are_one_row(names: tuple[str, str], r
         assert found[0].title.endswith("180 times: 9.0 % of their lives")
 
 
+def test_threads_that_wait_at_once_save_no_more_than_one_of_them() -> None:
+    [found] = convoys.findings(run_of(*(f"client-{number}" for number in range(20))))
+    assert found.remedy is not None
+    assert found.remedy.saves_ns == COUNT * 10 * MS
+
+
+def test_threads_that_are_left_out_are_counted_as_threads() -> None:
+    names = [f"{kind}-{number}" for kind in ("a", "b", "c", "d", "e", "f") for number in (1, 2)]
+    found = convoys.findings(run_of(*names))
+    assert len(found) == convoys.MOST_CONVOYS
+    assert found[-1].details[-1] == "4 more threads wait in the same way"
+
+
 @pytest.mark.parametrize(
     ("kept_ms", "unasked_ms", "saved_ms"),
     [

@@ -298,9 +298,14 @@ def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:
     assert finding.remedy.saves_ns == 1_000 * MS
 
 
-@pytest.mark.parametrize(("waited_ms", "kind"), [(17, "no-processor"), (116, "long-hold")])
-def test_a_hold_without_a_processor_for_whose_end_nobody_waited_for_long_is_no_call(waited_ms: int, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("starved_ms", "waited_ms", "kind"),
+    [(79, 17, "no-processor"), (79, 116, "long-hold"), (1, 17, "long-hold")],
+)
+def test_a_hold_without_a_processor_for_whose_end_nobody_waited_for_long_is_no_call(
+    starved_ms: int, waited_ms: int, kind: str
+) -> None:
     """A thread in Python's code keeps the GIL for as long as nobody asks for it."""
-    hold = long_hold(116) | {"starved_ns": 79 * MS, "waited_ns": waited_ms * MS}
+    hold = long_hold(116) | {"starved_ns": starved_ms * MS, "waited_ns": waited_ms * MS}
     found = findings_gil.findings(long_run([], waiting_ns=17 * MS, long_holds=[hold], records_from_ns=0))
     assert [finding.kind for finding in found] == [kind]

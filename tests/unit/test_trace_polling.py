@@ -10,7 +10,7 @@ from tests.unit.test_trace_findings import MS, thread
 from tests.unit.test_trace_findings import waits as lock_waits
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings.spinning import short_sleeps
-from unsnarl.trace.model import IN_IO, RUNNING, SLEEPING
+from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING
 
 SLEEPS = 200
 
@@ -20,15 +20,16 @@ SLEEPS = 200
     [
         ([], {}, ["polling"]),
         ([[4 * MS, MS, IN_IO, 0]], {}, []),  # it serves a request, and pauses
-        ([[4 * MS, MS, RUNNING, 0]], {"running_ns": 900 * MS}, []),  # it computes for longer than it sleeps
-        ([[4 * MS, MS, RUNNING, 0]], {"running_ns": 200 * MS}, ["polling"]),
+        ([[4 * MS, MS, LOCK, 0]], {}, []),  # it takes an item, and pauses
+        ([[3 * MS, 4 * MS, RUNNING, 0]], {}, []),  # it computes for longer than it sleeps
+        ([[4 * MS, MS, RUNNING, 0]], {"running_ns": 900 * MS}, ["polling"]),  # it has computed before
     ],
 )
 def test_a_thread_that_works_between_its_sleeps_does_not_poll(
     between: list[list[int]], changes: dict[str, Any], kinds: list[str]
 ) -> None:
     cycle = [[0, 3 * MS, SLEEPING, 1], *between]
-    stretches = [[n * 5 * MS + at, *rest] for n in range(SLEEPS) for at, *rest in cycle]
+    stretches = [[n * 9 * MS + at, *rest] for n in range(SLEEPS) for at, *rest in cycle]
     own = thread(0, "worker", asleep_ns=SLEEPS * 3 * MS, **changes) | {"stretches": stretches}
     found = short_sleeps(process(length_ns=SLEEPS * 5 * MS, threads=[own]))
     assert [finding.kind for finding in found] == kinds

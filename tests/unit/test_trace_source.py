@@ -29,13 +29,22 @@ def test_a_name_of_no_file_has_no_source(name: str, monkeypatch: pytest.MonkeyPa
         (["python", "-c", "a"], ""),
         (["python", "-m", "tool", "-c", "a\nb"], ""),
         (["python", "tool.py", "-c", "a\nb"], ""),
+        (["python", "-", "-c", "a\nb"], ""),
         (["python", "-c"], ""),
         (["python"], ""),
         ([], ""),
     ],
 )
 def test_the_program_of_a_command_line(command: list[str], line: str) -> None:
-    assert source.line_of_command(command, 2) == line
+    assert source.line_of_command(command, 2, "<module>") == line
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [("work", "x = 1"), ("work.<locals>.<genexpr>", "x = 1"), ("<module>", "x = 1"), ("Row.__init__", "")],
+)
+def test_code_made_of_text_has_no_line_of_the_command(function: str, line: str) -> None:
+    assert source.line_of_command(["python", "-c", "def work():\n    x = 1"], 2, function).strip() == line
 
 
 def test_the_account_shows_the_line_of_the_program_that_the_command_line_gives() -> None:

@@ -236,6 +236,9 @@ class Instruments:
     def __init__(self, incoming: Any) -> None:
         self.incoming = list(incoming)
 
+    def add_instrument(self, instrument: Any) -> None:
+        self.incoming.append(instrument)
+
 
 def run_of_trio(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
     """Put a module in the place of trio's, with a run whose main task and two children wait at lines of this file."""
@@ -271,8 +274,22 @@ def test_each_run_of_trio_is_sampled_until_the_end(monkeypatch: pytest.MonkeyPat
     watch.begin()
     watch.begin()  # of a child that was forked
     assert [type(one) for one in trio.Instruments([7]).incoming] == [int, trio_tasks.Sampler]
+    with pytest.raises(TypeError, match="'NoneType' object is not iterable"):
+        trio.Instruments(None)
     watch.end()
     assert trio.Instruments is Instruments
+
+
+def test_a_run_of_trio_that_outlives_the_recording_is_sampled_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    trio = run_of_trio(monkeypatch)
+    seen: list[int] = []
+    watch = trio_tasks.Watch(lambda _waits, length_ns: seen.append(length_ns))
+    watch.begin()
+    [sampler] = trio.Instruments([]).incoming
+    sampler.before_io_wait(1.0)
+    watch.end()
+    sampler.after_io_wait(1.0)
+    assert seen == []
 
 
 @pytest.mark.parametrize(
@@ -287,9 +304,11 @@ def test_each_run_of_trio_is_sampled_until_the_end(monkeypatch: pytest.MonkeyPat
 def test_tasks_of_trio_are_counted_for_the_wait_of_their_loop(
     changes: dict[str, Any], timeout: float, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_of_trio(monkeypatch, **changes)
+    trio = run_of_trio(monkeypatch, **changes)
     seen: list[tuple[dict[Any, int], int]] = []
-    sampler = trio_tasks.Sampler(lambda waits, length_ns: seen.append((waits, length_ns)))
+    watch = trio_tasks.Watch(lambda waits, length_ns: seen.append((waits, length_ns)))
+    watch.begin()
+    [sampler] = trio.Instruments([]).incoming
     sampler.before_io_wait(timeout)
     sampler.after_io_wait(timeout)
     assert sum(sum(waits.values()) for waits, _ in seen) == tasks

@@ -23,22 +23,31 @@ def lines(file: str) -> list[str]:
     return [] if _is_no_file(file) else linecache.getlines(file)
 
 
-def line_of_command(command: list[str], number: int) -> str:
-    """Return a line of the program that an interpreter's command line gives after ``-c``; empty if it gives none."""
+def line_of_command(command: list[str], number: int, function: str) -> str:
+    """Return a line of the program that a command line gives after ``-c``; empty if it has no such function there.
+
+    Code that is made of text, as the methods of a dataclass are, has the same file name.
+    """
+    text = _of_command(command)
+    lines = text.splitlines()
+    is_there = all(name in text for name in function.split(".") if not name.startswith("<"))
+    return lines[number - 1] if is_there and 0 < number <= len(lines) else ""
+
+
+def _of_command(command: list[str]) -> str:
     words = iter(command[1:])
     for word in words:
-        if word.startswith("-") and not word.startswith("--"):
+        if word.startswith("-") and word != "-" and not word.startswith("--"):
             options = re.match(r"-([^cWXm]*)(.?)(.*)", word, re.DOTALL)
             if options is None or options[2] == "m":
                 return ""
             value = options[3] or (next(words, "") if options[2] else "")
             if options[2] == "c":
-                text = value.splitlines()
-                return text[number - 1] if 0 < number <= len(text) else ""
+                return value
         elif word == "--check-hash-based-pycs":
             next(words, None)
         else:
-            return ""  # a script
+            return ""  # a script, or the standard input
     return ""
 
 

@@ -151,7 +151,7 @@ def _line_worth_showing(process: Process, parts: list[Part]) -> Location | None:
 def _code(process: Process, place: Location) -> str:
     """Return the source of a line, which the command line has where the program is that of ``-c``."""
     if place.file == source.OF_COMMAND:
-        return source.line_of_command(process.command, place.line).strip()
+        return source.line_of_command(process.command, place.line, place.function).strip()
     return source.line(place.file, place.line).strip()
 
 

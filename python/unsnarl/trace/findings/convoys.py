@@ -15,11 +15,11 @@ from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, dur
 from unsnarl.trace.findings.holders import (
     CROWD,
     LONG_HOLD_INTERVALS,
+    Holds,
     by_line,
     is_cpu_bound,
     is_starved,
     sharers_of,
-    usually_kept_ns,
 )
 from unsnarl.trace.model import LongHold, Pair, Process, Thread
 
@@ -47,10 +47,11 @@ FULL_WAITS = 20
 
 def findings(process: Process) -> list[Finding]:
     """Find threads that wait for a whole slice of another thread whenever they return from a blocking call."""
-    result = [_finding(process, convoys) for convoys in _alike(process, _convoys(process))]
+    holds = Holds(process)
+    result = [_finding(process, convoys, holds) for convoys in _alike(process, _convoys(process))]
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
     if len(result) > MOST_CONVOYS:
-        more = len(result) - MOST_CONVOYS
+        more = sum(int(finding.figures["threads"]) for finding in result[MOST_CONVOYS:])
         words = "1 more thread waits" if more == 1 else f"{more} more threads wait"
         result[MOST_CONVOYS - 1].details.append(f"{words} in the same way")
     return result[:MOST_CONVOYS]
@@ -75,14 +76,15 @@ class _Convoy:
         """Return the waits behind the holder that it waited for longest."""
         return max(self.pairs, key=lambda pair: pair.total_ns)
 
-    def saved_ns(self, process: Process) -> int:
+    def saved_ns(self, process: Process, holds: Holds) -> int:
         """Return the most that a scheduler can save of these waits.
 
         It asks a holder at once, not after a switch interval; what the holder then does without dropping the GIL, in a
         call into C or without a processor, it cannot shorten.
         """
         limits = (
-            pair.count * process.interval_ns if _keeps_ns(process, pair) else pair.total_ns for pair in self.pairs
+            pair.count * process.interval_ns if _keeps_ns(process, pair, holds) else pair.total_ns
+            for pair in self.pairs
         )
         return min(sum(map(min, (pair.total_ns for pair in self.pairs), limits)), self.total_ns(process))
 
@@ -115,10 +117,10 @@ def _convoys(process: Process) -> list[_Convoy]:
     return result
 
 
-def _keeps_ns(process: Process, pair: Pair) -> int:
+def _keeps_ns(process: Process, pair: Pair, holds: Holds) -> int:
     """Return for how long a holder usually keeps the GIL while the thread waits; 0 if it drops it on request."""
     line = process.line_of(pair.holder_node)
-    usual_ns = usually_kept_ns(process, pair.holder, pair.waiter, str(line)) if line is not None else 0
+    usual_ns = holds.usually_kept_ns(pair.holder, pair.waiter, str(line)) if line is not None else 0
     return usual_ns if usual_ns >= BEYOND_INTERVAL * process.interval_ns else 0
 
 
@@ -174,8 +176,11 @@ def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
     return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= least
 
 
-def _finding(process: Process, convoys: list[_Convoy]) -> Finding:
-    """Return the finding about threads that wait alike, of which the first waits longest."""
+def _finding(process: Process, convoys: list[_Convoy], holds: Holds) -> Finding:
+    """Return the finding about threads that wait alike, of which the first waits longest.
+
+    They wait at the same time, so the program gains no more than the one among them that gains most.
+    """
     first = convoys[0]
     label, worst = process.label(first.number), first.worst
     pairs = [pair for convoy in convoys for pair in convoy.pairs]
@@ -184,7 +189,7 @@ def _finding(process: Process, convoys: list[_Convoy]) -> Finding:
     behind = len({pair.holder for pair in pairs}) - 1
     others = f" and {behind} others" if behind > 1 else " and another" if behind else ""
     who = f"{len(convoys)} threads, `{label}` and others like it," if is_many else f"thread `{label}`"
-    keeps_ns, saved_ns = _keeps_ns(process, worst), sum(convoy.saved_ns(process) for convoy in convoys)
+    keeps_ns, saved_ns = _keeps_ns(process, worst, holds), max(convoy.saved_ns(process, holds) for convoy in convoys)
     held_at, came_from = process.line_of(worst.holder_node), process.line_of(worst.waiter_node)
     details = [
         f"`{holder}` held the GIL at {held_at}" if held_at else "",

@@ -6,6 +6,7 @@ Pure: a ``Process`` in, answers out. The rules about what this costs others are 
 from __future__ import annotations
 
 import statistics
+import sys
 from bisect import bisect_right
 from collections import defaultdict
 
@@ -20,6 +21,9 @@ LONG_HOLD_INTERVALS = 3
 
 SHORT_NS = 1_000_000
 """The shortest hold that has a stack."""
+
+STARVED_SHARE = 0.25
+"""The share of a hold without a processor, from which on a short wait for its end may be one for the processor."""
 
 FEW = 5
 """From so many waits on, their median is what is usual."""
@@ -74,10 +78,13 @@ def least_ns(process: Process) -> int:
 def needs_long(process: Process, hold: LongHold) -> bool:
     """Tell whether a hold needed a processor for so long, and the wait for its end is not explained by the lack of one.
 
-    A thread in Python's code drops the GIL on request, but keeps it for as long as nobody asks.
+    A thread in Python's code drops the GIL on request, but keeps it for as long as nobody asks. A wait that is no
+    longer than the hold lacked a processor, and a request takes, may be one for the processor.
     """
-    unasked_ns = hold.starved_ns + LONG_HOLD_INTERVALS * process.interval_ns if hold.starved_ns else 0
-    return hold.ran_ns >= least_ns(process) and hold.waited_ns >= unasked_ns
+    if hold.ran_ns < least_ns(process):
+        return False
+    is_starved_much = hold.starved_ns >= STARVED_SHARE * hold.length_ns
+    return not is_starved_much or hold.waited_ns >= hold.starved_ns + LONG_HOLD_INTERVALS * process.interval_ns
 
 
 def by_line(process: Process) -> dict[str, list[LongHold]]:
@@ -112,22 +119,35 @@ def is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
     return short >= len(holds)
 
 
-def usually_kept_ns(process: Process, holder: int, waiter: int, line: str) -> int:
-    """Return for how long a thread usually keeps the GIL at a line while another one waits for it; 0 for a few waits.
+class Holds:
+    """The holds of the GIL that have a record of their own, by thread and line; each is looked up once."""
 
-    Holds and waits that are too short to have a record of their own do not count.
-    """
-    holds = [
-        (begin, begin + length_ns)
-        for begin, length_ns, state, node in process.threads[holder].stretches
-        if state == RUNNING and length_ns >= SHORT_NS and node and str(process.line_of(node)) == line
-    ]
-    begins = [begin for begin, _ in holds]
-    kept: list[int] = []
-    for begin, length_ns, state, _ in process.threads[waiter].stretches:
-        # The hold that ends the wait, or that lasts when it ends.
-        at = bisect_right(begins, begin + length_ns) - 1
-        if state == WAITING and length_ns >= SHORT_NS and at >= 0:
-            overlap_ns = min(holds[at][1], begin + length_ns) - max(holds[at][0], begin)
-            kept += [overlap_ns] if overlap_ns >= SHORT_NS else []
-    return int(statistics.median(kept)) if len(kept) >= FEW else 0
+    def __init__(self, process: Process) -> None:
+        """Look up nothing yet."""
+        self._process = process
+        self._found: dict[tuple[int, str], list[tuple[int, int]]] = {}
+
+    def usually_kept_ns(self, holder: int, waiter: int, line: str) -> int:
+        """Return for how long a thread usually keeps the GIL at a line while another one waits; 0 for a few waits."""
+        holds = self._at(holder, line)
+        kept: list[int] = []
+        for begin, length_ns, state, _ in self._process.threads[waiter].stretches:
+            # The hold that ends the wait, or that lasts when it ends.
+            at = bisect_right(holds, (begin + length_ns, sys.maxsize)) - 1
+            if state == WAITING and length_ns >= SHORT_NS and at >= 0:
+                overlap_ns = min(holds[at][1], begin + length_ns) - max(holds[at][0], begin)
+                kept += [overlap_ns] if overlap_ns >= SHORT_NS else []
+        return int(statistics.median(kept)) if len(kept) >= FEW else 0
+
+    def _at(self, holder: int, line: str) -> list[tuple[int, int]]:
+        """Return the beginnings and ends of a thread's holds at a line, in their order."""
+        if (holder, line) not in self._found:
+            stretches = self._process.threads[holder].stretches
+            nodes = {node for _, _, state, node in stretches if state == RUNNING and node}
+            nodes = {node for node in nodes if str(self._process.line_of(node)) == line}
+            self._found[holder, line] = [
+                (begin, begin + length_ns)
+                for begin, length_ns, state, node in stretches
+                if state == RUNNING and length_ns >= SHORT_NS and node in nodes
+            ]
+        return self._found[holder, line]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
-from unsnarl.trace.model import IN_IO, PAUSE, RUNNING, SLEEPING, Process
+from unsnarl.trace.model import IN_IO, LOCK, PAUSE, RUNNING, SLEEPING, Process
 
 ASKS = frozenset(
     (
@@ -172,22 +172,24 @@ def short_sleeps(process: Process) -> list[Finding]:
 
 
 def _does_work(process: Process, number: int) -> bool:
-    """Tell whether a thread that sleeps often works in between: by I/O that lasts, for others, or by computing.
+    """Tell whether a thread that sleeps often works in between: by I/O or waits that last, for others, or by computing.
 
     It paces itself, as a producer or a server with a pause does. What only looks whether there is something to do makes
     calls that are too short for a record, and ends no other thread's wait.
     """
-    thread = process.threads[number]
-    sleeps = blocked = 0
+    sleeps = blocked = asleep_ns = running_ns = since_ns = 0
     is_blocked = False
-    for _, _, state, _ in thread.stretches:
+    for _, length_ns, state, _ in process.threads[number].stretches:
         if state == SLEEPING:
-            sleeps += 1
+            # What comes before the first sleep and after the last one is between none.
+            running_ns += since_ns if sleeps else 0
             blocked += is_blocked
-            is_blocked = False
-        is_blocked |= state == IN_IO
+            sleeps, asleep_ns, since_ns, is_blocked = sleeps + 1, asleep_ns + length_ns, 0, False
+        elif state == RUNNING:
+            since_ns += length_ns
+        is_blocked |= state in (IN_IO, LOCK)
     ended = sum(waits.count for waits in process.locks if waits.releaser == number and waits.waiter != number)
-    return 2 * max(blocked, ended) > sleeps or thread.running_ns > thread.asleep_ns
+    return 2 * max(blocked, ended) > sleeps or running_ns > asleep_ns
 
 
 def _short_sleeps(process: Process, place: str, sleepers: list[tuple[int, int, int]]) -> Finding:

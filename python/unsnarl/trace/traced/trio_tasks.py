@@ -11,7 +11,7 @@ from unsnarl.trace.traced.task_stacks import DEPTH, MOST_TASKS, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from unsnarl.trace.traced.task_stacks import Line, Wait
@@ -36,13 +36,13 @@ _INNER = (
 
 
 class Sampler:
-    """The instrument of one run of trio."""
+    """The instrument of one run of trio, which samples until ``watch`` ends."""
 
-    __slots__ = ("_after", "_began_ns", "_due_ns", "_samples", "_waits")
+    __slots__ = ("_after", "_began_ns", "_due_ns", "_samples", "_waits", "_watch")
 
-    def __init__(self, after: "After") -> None:
+    def __init__(self, watch: "Watch", after: "After") -> None:
         """``after`` gets what the tasks waited for, and for how many nanoseconds the loop then waited."""
-        self._after = after
+        self._watch, self._after = watch, after
         self._began_ns = self._due_ns = self._samples = 0
         self._waits: dict[Wait, int] | None = None
 
@@ -50,7 +50,7 @@ class Sampler:
         """Read what the tasks wait for, unless one of them can run, or the last sample is too near."""
         now_ns = time.monotonic_ns()
         self._waits = None
-        if timeout <= 0 or now_ns < self._due_ns:
+        if timeout <= 0 or now_ns < self._due_ns or not self._watch.is_on:
             return
         self._waits = self._read()
         self._began_ns = time.monotonic_ns()
@@ -58,7 +58,7 @@ class Sampler:
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 -- trio's interface
         """Count the wait."""
-        if self._waits is not None:
+        if self._waits is not None and self._watch.is_on:
             self._after(self._waits, time.monotonic_ns() - self._began_ns)
             self._waits = None
 
@@ -121,5 +121,13 @@ class Watch:
             module.Instruments = self._original
         self._original = None
 
-    def _instruments(self, incoming: "Iterable[Any]") -> "Any":
-        return self._original([*incoming, Sampler(self._after)])
+    @property
+    def is_on(self) -> bool:
+        """Whether runs are to be sampled."""
+        return self._original is not None
+
+    def _instruments(self, incoming: "Any") -> "Any":
+        made = self._original(incoming)
+        if hasattr(made, "add_instrument"):
+            made.add_instrument(Sampler(self, self._after))
+        return made
