@@ -6,17 +6,8 @@ watchdog ends it.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-import pytest
-
 from tests.conftest import Programs
-
-
-def library(name: str) -> pytest.MarkDecorator:
-    """Skip the test if the library is not installed."""
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
-
+from tests.unit.libraries import library
 
 WAITS = """
 import unsnarl

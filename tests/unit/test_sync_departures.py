@@ -13,6 +13,7 @@ import pytest
 
 import unsnarl
 from tests.conftest import Programs
+from tests.unit.libraries import library
 
 CLOSED_OUTSIDE_OF_A_TASK = """
 import asyncio, unsnarl
@@ -134,8 +135,8 @@ print(gevent.spawn(barrier.wait).get(), first.dead)
 """
 
 
+@library("gevent")
 def test_a_greenlet_that_is_killed_leaves_its_thread_to_the_action(programs: Programs) -> None:
-    pytest.importorskip("gevent", exc_type=ImportError)  # its C++ library may be missing, too
     outcome = programs.python(programs.write("killed.py", KILLED_DURING_THE_ACTION))
     assert (outcome.status, outcome.stdout) == (0, b"1 True\n"), outcome.complaint
 

@@ -5,17 +5,10 @@ Each test is a program of its own, under the watchdog.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from tests.conftest import Programs
-
-
-def library(name: str) -> pytest.MarkDecorator:
-    """Skip the test if the library is not installed."""
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
-
+from tests.unit.libraries import library
 
 # The parent's hub runs meanwhile: a wake-up for the child must not arrive there.
 FORKED = """

@@ -11,6 +11,7 @@ import pytest
 
 import unsnarl
 from tests.conftest import Programs
+from tests.unit.libraries import library
 
 WITHIN_ITSELF = """
 import asyncio, threading, unsnarl
@@ -86,8 +87,8 @@ print([green.get() for green in [gevent.spawn(once.call, compute) for _ in range
 """
 
 
+@library("gevent")
 def test_other_greenlets_of_the_thread_wait(programs: Programs) -> None:
-    pytest.importorskip("gevent", exc_type=ImportError)  # its C++ library may be missing, too
     outcome = programs.python(programs.write("greenlets.py", GREENLETS))
     expected = b"True\n['computed', 'computed', 'computed']\n"
     assert (outcome.status, outcome.stdout) == (0, expected), outcome.complaint

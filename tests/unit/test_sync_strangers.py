@@ -5,9 +5,8 @@ Each test is a program of its own, under the watchdog.
 
 from __future__ import annotations
 
-import pytest
-
 from tests.conftest import Programs
+from tests.unit.libraries import library
 
 LEFT_BEHIND = """
 import os, threading, unsnarl, warnings
@@ -63,7 +62,7 @@ loop.join()
 """
 
 
+@library("gevent")
 def test_a_loop_in_another_greenlet_is_no_deadlock(programs: Programs) -> None:
-    pytest.importorskip("gevent", exc_type=ImportError)  # its C++ library may be missing, too
     outcome = programs.python(programs.write("another.py", ANOTHER_GREENLET))
     assert (outcome.status, outcome.stdout, outcome.complaint) == (0, b"after it\n", "")

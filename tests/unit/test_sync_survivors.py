@@ -5,11 +5,10 @@ Each test is a program of its own, under the watchdog.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from tests.conftest import Programs
+from tests.unit.libraries import library
 
 GRANTED_TO_A_LOOP_THAT_CLOSES = """
 import asyncio, threading, unsnarl
@@ -226,11 +225,6 @@ def test_a_wait_goes_on_in_the_child_that_its_signal_handler_forks(programs: Pro
     program = programs.write("fork.py", FORK_IN_A_HANDLER.format(**FORKED_WAITS[name]))
     outcome = programs.python("-W", "ignore", program)
     assert (outcome.status, outcome.stdout) == (0, b"True 0\n"), outcome.complaint
-
-
-def library(name: str) -> pytest.MarkDecorator:
-    """Skip where a library is not there."""
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
 
 
 @pytest.mark.parametrize(
