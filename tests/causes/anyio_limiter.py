@@ -2,6 +2,7 @@
 
 # needs anyio
 # first: sleeping in `view`
+# not: task-waits
 # finding: full-pool, thread AnyIO worker thread, line waits, remedy none, workers 4
 import anyio, functools, time
 def view():

@@ -2,6 +2,7 @@
 
 # needs trio
 # first: sleeping in `query`
+# not: task-waits
 # finding: full-pool, line waits, remedy none, workers 2
 import functools, time, trio
 def query():

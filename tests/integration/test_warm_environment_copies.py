@@ -183,3 +183,14 @@ def test_a_change_that_learning_has_not_seen_is_not_served(rig: Rig) -> None:
     assert rig.verb("start", "--", script).returncode == 1
     assert b"mod copies the environment in a way that was not learned" in rig.verb("why", script).stdout
     assert rig.warm(script).stdout == rig.plain(script).stdout
+
+
+def test_an_import_that_replaces_the_method_finds_its_own_in_a_run(rig: Rig) -> None:
+    _module(
+        rig, "os._Environ.copy = lambda self: {'Q_A': 'of the import'}\ndef kept(): return os.environ.copy()\n" + SHOWN
+    )
+    script = rig.script("copies", SCRIPT)
+    for _ in range(3):
+        assert rig.warm(script).stdout.startswith(b"[('Q_A', 'of the import')]"), rig.log()
+    rig.verb("start", "--", script)
+    assert rig.warm(script).stdout.startswith(b"[('Q_A', 'of the import')]"), rig.log()

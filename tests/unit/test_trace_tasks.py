@@ -316,3 +316,33 @@ def test_tasks_of_trio_are_counted_for_the_wait_of_their_loop(
     sampler.before_io_wait(timeout)  # too near
     sampler.after_io_wait(timeout)
     assert len(seen) == bool(tasks)
+
+
+ANYIO, TRIO = "/venv/lib/python3.13/site-packages/anyio/_backends/_asyncio.py", "/venv/lib/site-packages/trio/_sync.py"
+EVENT = Location("/lib/python3.13/asyncio/locks.py", "Event.wait", 213)
+
+
+@pytest.mark.parametrize(
+    ("stack", "what"),
+    [
+        ([Location(TRIO, "_LockImpl.acquire", 600)], "a lock"),
+        ([Location(TRIO, "CapacityLimiter.acquire_on_behalf_of", 340)], "a token of a limiter"),
+        ([EVENT, Location(ANYIO, "CapacityLimiter.acquire_on_behalf_of", 1800)], "a token of a limiter"),
+        ([Location(TRIO.replace("_sync", "_channel"), "MemorySendChannel.send", 240)], "room in a channel"),
+        ([Location("/srv/own.py", "Lock.acquire", 1)], None),  # the program's own class
+        ([EVENT, Location("/srv/own.py", "Lock.acquire", 1)], None),
+        (
+            [
+                Location(TRIO, "CapacityLimiter.acquire_on_behalf_of", 340),
+                Location(TRIO.replace("_sync", "_threads"), "to_thread_run_sync", 350),
+            ],
+            None,  # a pool of threads is full
+        ),
+    ],
+)
+def test_what_tasks_of_other_libraries_wait_for(stack: list[Location], what: str | None) -> None:
+    waits = TaskWaits(0, True, 0, LENGTH, LENGTH, 2, LENGTH, [*stack, WAITS])
+    found = tasks.findings(idle_loop(waits))
+    assert [finding.title.startswith(f"tasks wait for {what} at /srv/app.py:8 in ask") for finding in found] == [
+        True
+    ] * (what is not None)

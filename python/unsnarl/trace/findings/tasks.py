@@ -35,6 +35,9 @@ _FUNCTIONS = {
 }
 """Functions of asyncio, trio and anyio in which tasks wait for others, what for, and the remedy."""
 
+_WAIT_FOR_WORKER = frozenset(("to_thread_run_sync", "AsyncIOBackend.run_sync_in_worker_thread"))
+"""Functions of trio and of anyio that wait for a token of the limiter of a pool of threads."""
+
 _LIBRARIES = (f"{PACKAGES}anyio/", f"{PACKAGES}trio/")
 
 
@@ -42,11 +45,8 @@ def findings(process: Process) -> list[Finding]:
     """Return the findings about the tasks of a process, the longest waits first."""
     groups: dict[tuple[int, str, str], list[TaskWaits]] = defaultdict(list)
     for waits in process.tasks:
-        function = waits.stack[0].function
-        is_of_library = process.is_library(waits.stack[0]) or any(
-            library in waits.stack[0].file for library in _LIBRARIES
-        )
-        if waits.is_inner and function in _FUNCTIONS and is_of_library:
+        function = _function(process, waits)
+        if function is not None:
             groups[waits.thread, function, str(process.program_line(waits.stack))].append(waits)
     least_ns = max(LEAST_NS, LEAST_SHARE * process.length_ns)
     found = [
@@ -55,6 +55,19 @@ def findings(process: Process) -> list[Finding]:
         if _waited_ns(process, group) >= least_ns
     ]
     return sorted(found, key=lambda finding: -int(finding.figures["task_ns"]))[:3]
+
+
+def _function(process: Process, waits: TaskWaits) -> str | None:
+    """Return in which of _FUNCTIONS a task waits; None for a worker of a pool, about which ``pools`` tells."""
+    if not waits.is_inner or any(line.function in _WAIT_FOR_WORKER for line in waits.stack[:8]):
+        return None
+    for line in waits.stack[:2]:
+        is_of_library = process.is_library(line) or any(library in line.file for library in _LIBRARIES)
+        if is_of_library and line.function in _FUNCTIONS:
+            return line.function
+        if line.function != "Event.wait":
+            break  # anyio's limiter waits for an event of asyncio
+    return None
 
 
 def _waited_ns(process: Process, group: list[TaskWaits]) -> int:

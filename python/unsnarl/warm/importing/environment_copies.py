@@ -49,13 +49,14 @@ class Copies:
             return made
 
         remember = self._remember
-        environ.copy = copy
+        environ.copy = self._ours = copy
 
     def __exit__(self, *_: object) -> None:
         """Let ``os.environ.copy`` be as before; a module may have kept the other function."""
         self._is_on = False
         environ: Any = os._Environ  # pyright: ignore[reportPrivateUsage]
-        environ.copy = self._plain
+        if environ.copy is self._ours:  # an import may have put another one there
+            environ.copy = self._plain
 
     def _remember(self, environ: object, made: dict[Any, Any]) -> None:
         if self._is_on and (environ is os.environ or environ is os.environb):
