@@ -11,6 +11,7 @@ out; a server with a copy, or a change, that the learning run has not seen serve
 from __future__ import annotations
 
 import os
+import sys
 
 from ..renewals import ENVIRONMENT_COPY
 from .bodies import importing
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     Delta = list[tuple[Any, Any]]
 
+# Those of the list, of the loop and of the call: nobody else has the copy any more.
+_OWN_REFERENCES = 3
 # In place of a value: imports have removed the variable.
 _REMOVED = object()
 
@@ -70,6 +73,8 @@ class Copies:
         learned, variables = {one.module for one in facts.renewals if is_of_copies(one)}, {*facts.variables}
         text = _decoded(given)
         for made, before, is_bytes, module in self._made:
+            if sys.getrefcount(made) <= _OWN_REFERENCES:
+                continue  # it was handed to a program
             changed = [name for name in {*made, *before} if made.get(name, _REMOVED) != before.get(name, _REMOVED)]
             if module not in learned or not {os.fsdecode(name) for name in changed} <= variables:
                 return f"{module} copies the environment in a way that was not learned"

@@ -14,6 +14,7 @@ without a call of the command. The audit hook raises before that happens, and th
 | ``/sbin/ldconfig -p`` | prints a file; ``ctypes.util.find_library`` runs it |
 | ``file -b``, of the interpreter | prints the kind of that file; ``platform.architecture`` runs it |
 | ``uname -p`` | prints the kind of the processor; ``platform.uname()[0]`` runs it |
+| ``git version`` | GitPython runs it to find out whether there is a git |
 
 Invariant: every event that is not listed here as harmless is forbidden before it happens.
 """
@@ -82,8 +83,13 @@ _STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
 # Programs that only print, the one function that may run each, and how near a caller it is.
-_PRINTING = {"file": ("platform", "_syscmd_file"), "uname": ("platform", "from_subprocess")}
+_OF_GIT = ("git.cmd", "execute")
+_PRINTING = {"file": ("platform", "_syscmd_file"), "uname": ("platform", "from_subprocess"), "git": _OF_GIT}
 _NEAR = 8
+# Functions that hand the environment to such a program, and to no other one: starting that is forbidden.
+FOR_A_PROGRAM = (("platform", "_syscmd_file"), _OF_GIT)
+# The beginnings of the variables that change what such a program does.
+VARIABLES = {"git": "GIT_"}
 
 
 def is_local(host: object) -> bool:
@@ -107,8 +113,8 @@ def printing(event: str, args: tuple[object, ...]) -> str:
     name = str(args[0]) if event == "subprocess.Popen" else ""
     if name not in _PRINTING:
         return ""
-    words = ["uname", "-p"] if name == "uname" else ["file", "-b", os.path.realpath(sys.executable)]
-    return name if args[1] == words and _PRINTING[name] in path_lookups.callers(_NEAR) else ""
+    words = {"uname": ["-p"], "git": ["version"]}.get(name) or ["-b", os.path.realpath(sys.executable)]
+    return name if args[1] == [name, *words] and _PRINTING[name] in path_lookups.callers(_NEAR) else ""
 
 
 def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:

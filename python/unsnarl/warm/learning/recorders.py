@@ -11,7 +11,7 @@ import os
 import sys
 
 from ..renewals import CGI_ENVIRON, DIRECTORY, Renewal
-from . import environment_copies, environment_walk, path_lookups
+from . import effects, environment_copies, environment_walk, path_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _variable_name(key: object) -> str:
 def _value(watch: Watch, key: Any, plain: Callable[[Any], Any]) -> Any:
     if environment_walk.is_of_walk(key):
         return plain(environment_walk.plain(key))
-    if watch.walks.is_unread or path_lookups.callers(1) == _FOR_A_PROGRAM:  # of a copy, after all names
+    if watch.walks.is_unread or _is_for_a_program():  # of a copy, after all names
         return plain(key)
     name = _variable_name(key)
     watch.read_variable(name)
@@ -63,20 +63,29 @@ def _names(watch: Watch, names: Iterator[Any], *, may_walk: bool) -> Iterator[An
     return names
 
 
-# A function that walks through the environment for a program that prints the kind of a file; and one whose result a
-# class keeps, which each worker computes again.
-_FOR_A_PROGRAM = [("platform", "_syscmd_file")]
+# A function whose result a class keeps, which each worker computes again.
 _FOR_A_CLASS = [("wsgiref.handlers", "read_environ"), ("wsgiref.handlers", "BaseHandler")]
 _OF_CLASS = Renewal("wsgiref.handlers", "BaseHandler.os_environ", CGI_ENVIRON)
 
 
+def _is_between(caller: tuple[str, str]) -> bool:
+    """Return whether a caller is a view of the environment, or its own method."""
+    return caller[0] == "collections.abc" or caller == ("os", "copy")
+
+
+def _is_for_a_program() -> bool:
+    """Return whether the environment is read to be handed to a program that only prints."""
+    callers = [one for one in path_lookups.callers(4) if not _is_between(one)]
+    return bool(callers) and callers[0] in effects.FOR_A_PROGRAM
+
+
 def _is_known(watch: Watch) -> bool:
-    """Return whether one of these functions of the standard library walks through the environment."""
+    """Return whether a known function walks through the environment."""
     if not watch.is_on:
         return False
-    callers = [one for one in path_lookups.callers(4) if one[0] != "collections.abc"]  # views of it
-    if callers[:1] == _FOR_A_PROGRAM:
+    if _is_for_a_program():
         return True
+    callers = [one for one in path_lookups.callers(4) if not _is_between(one)]
     if callers[:2] == _FOR_A_CLASS:
         watch.renewals.append(_OF_CLASS)
         return True
@@ -124,6 +133,8 @@ def _copy(watch: Watch, environ: Any) -> dict[Any, Any] | None:
 
     if not (watch.is_on and watch.copies.are_fillable and (environ is os.environ or environ is os.environb)):
         return None
+    if _is_for_a_program():
+        return None  # it ends with the program
     watch.copy()
     beneath: Any = environ
     made = {beneath.decodekey(name): beneath.decodevalue(value) for name, value in beneath._data.items()}
@@ -268,6 +279,8 @@ def _watch_process(watch: Watch) -> None:
     for name in ("getcwd", "getcwdb"):
 
         def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
+            if watch.is_on and _is_for_a_program():
+                return original()
             watch.read_directory()
             return watch.found(DIRECTORY, original())
 

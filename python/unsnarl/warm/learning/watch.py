@@ -207,6 +207,8 @@ class Watch:
             self.change_variable("PATH")  # it belongs to the key, and with it what the program prints
             for entry in os.get_exec_path():
                 self.look(f"{entry}/{program}")
+            if program in effects.VARIABLES:
+                self.walks.prefixes.add(effects.VARIABLES[program])
 
     def _note_event(self, event: str, args: tuple[object, ...]) -> None:
         directory = effects.new_directory(event, args, self.temporary.made)
