@@ -264,6 +264,18 @@ _OF_LOCALE = (
 )
 
 
+def _watch_directory(watch: Watch) -> None:
+    for name in ("getcwd", "getcwdb"):
+
+        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
+            if watch.is_on and _is_for_a_program():
+                return original()
+            watch.read_directory()
+            return watch.found(DIRECTORY, original())
+
+        setattr(os, name, where)
+
+
 def _watch_process(watch: Watch) -> None:
     def judged(place: object, name: str, reason: str, judge: Callable[[str], None]) -> None:
         original = getattr(place, name)
@@ -276,15 +288,7 @@ def _watch_process(watch: Watch) -> None:
 
     judged(os, "getppid", "asks for the parent process", watch.fail)
     judged(os, "getpgrp", "asks for the process group", watch.fail)
-    for name in ("getcwd", "getcwdb"):
-
-        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
-            if watch.is_on and _is_for_a_program():
-                return original()
-            watch.read_directory()
-            return watch.found(DIRECTORY, original())
-
-        setattr(os, name, where)
+    _watch_directory(watch)
     if sys.version_info < (3, 12):
         # No audit event announces it; `threading` has imported it by name.
         places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
