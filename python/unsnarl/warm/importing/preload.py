@@ -15,6 +15,7 @@ from importlib.machinery import PathFinder
 from zipimport import ZipImportError, zipimporter
 
 from . import holders
+from . import own_changes as changes_of
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ def arrange(command: Command) -> None:
 class Import:
     """A module that the command's own file names in an import statement."""
 
-    def __init__(self, name: str, is_certain: bool, is_from: bool = False, is_late: bool = False) -> None:
+    def __init__(
+        self, name: str, is_certain: bool, is_from: bool = False, is_late: bool = False, is_after_code: bool = True
+    ) -> None:
         self.name = name
+        # Whether code of the command may run before it is imported.
+        self.is_after_code = is_after_code
         # Whether the file may have changed `sys.path` by then, so that another module is found.
         self.is_late = is_late
         # Whether each run imports it, judged by where the statement is.
@@ -136,6 +141,20 @@ def begins_with_imports(command: Command) -> bool:
     return is_kept and all(map(_is_quiet, _until(tree.body, last)))
 
 
+def own_changes(command: Command) -> changes_of.Changes:
+    """Return what the command's own file may change before its imports."""
+    import ast
+
+    own = _own_file(command)
+    return changes_of.Changes() if own is None else changes_of.Changes(own[0], ast.parse(*own))
+
+
+def _first_code(tree: ast.Module) -> tuple[int, int]:
+    """Return the place of the first statement that is no import and runs code."""
+    loud = (node for node in _until(tree.body, sys.maxsize) if not _is_quiet(node))
+    return next(((node.lineno, node.col_offset) for node in loud), (sys.maxsize, 0))
+
+
 def _until(body: list[ast.stmt], last: int) -> Iterator[ast.stmt]:
     """Yield the statements that begin no later than a line, also those that only a command runs."""
     import ast
@@ -166,12 +185,12 @@ def imports(command: Command) -> list[Import]:
     """Return the modules that the command's own file names in imports; those that each run imports come first."""
     own = _own_file(command)
     if own is None:
-        return [Import(command.name, True)]
+        return [Import(command.name, True, is_after_code=False)]
     source, path = own
     package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]
-    first = [Import(package, True)] if package else []
+    first = [Import(package, True, is_after_code=False)] if package else []
     named = [*first, *_imports(source, path, package, command.kind == "module")]
     unique: dict[str, Import] = {}
     for one in sorted(named, key=lambda one: not one.is_certain):
@@ -281,13 +300,16 @@ def _imports(source: bytes, path: str, package: str, is_module: bool) -> Iterato
     from . import path_changes
 
     tree = ast.parse(source, path)
-    change = path_changes.first(tree, is_module=is_module)
+    change, code = path_changes.first(tree, is_module=is_module), _first_code(tree)
+    own = changes_of.Changes(source, tree)
     for node, is_executed in _statements(tree.body, True):
         # What is in a function or a branch may be executed at any time.
         is_late = change != path_changes.NOWHERE and (not is_executed or (node.lineno, node.col_offset) > change)
-        is_certain = is_executed and not is_late
+        is_after = not is_executed or (node.lineno, node.col_offset) > code
+        # What the command changes before may lead to another module state: one that reads it can be left out.
+        is_certain = is_executed and not is_late and not (is_after and own.are_any)
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, is_certain, is_late=is_late) for alias in node.names)
+            yield from (Import(alias.name, is_certain, False, is_late, is_after) for alias in node.names)
         elif node.module != "__future__":
             base = node.module or ""
             if node.level:
@@ -295,8 +317,8 @@ def _imports(source: bytes, path: str, package: str, is_module: bool) -> Iterato
                 parts = parts[: len(parts) - node.level + 1]
                 base = ".".join([*parts, base] if base else parts)
             if base:
-                yield Import(base, is_certain, is_late=is_late)
-                yield from (Import(f"{base}.{alias.name}", is_certain, True, is_late) for alias in node.names)
+                yield Import(base, is_certain, False, is_late, is_after)
+                yield from (Import(f"{base}.{alias.name}", is_certain, True, is_late, is_after) for alias in node.names)
 
 
 def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:

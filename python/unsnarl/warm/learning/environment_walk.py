@@ -162,6 +162,8 @@ class Walks:
         # Modules of _BOUNDS that were imported, and whether a walk goes on whose values do not matter.
         self.summing: list[str] = []
         self.is_unread = False
+        # Variables that the command may have set before the imports of now.
+        self.changed: frozenset[str] = frozenset()
 
     def begin(self, fail: Callable[[], None], read: Callable[[str], bytes], module: str) -> Walk:
         """Begin a walk of a module; ``fail`` is called if it reads the whole environment."""
@@ -198,7 +200,7 @@ class Walks:
         return [module for module in self.summing if not _is_bound(module)]
 
     def _take(self, beginning: str) -> bool:
-        if any(name.startswith(beginning) for name in self._volatile):
+        if any(name.startswith(beginning) for name in self._volatile | self.changed):
             return False
         self.prefixes.add(beginning)
         return True

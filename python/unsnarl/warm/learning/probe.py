@@ -23,7 +23,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import main_module, path_changes, preload, temporary, trampolines, values
+from ..importing import main_module, own_changes, path_changes, preload, temporary, trampolines, values
 from ..renewals import TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, Renewal
 from . import (
     arguments,
@@ -42,7 +42,7 @@ from .watch import Watch
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # Loaded here, since preload needs them: they must not count as the command's.
 _LOADED = (ast, importlib.util, path_changes)
@@ -67,11 +67,13 @@ def _import_all(
     hosts = plugins.hosts_of([one.name for one in named])
     # If one module of a foreign package is a plug-in, others of the package may import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
-    unkept = process_state.Unkept()
+    unkept, changes = process_state.Unkept(), preload.own_changes(command)
     for one in named:
+        watch.import_after_code(changes if one.is_after_code else None)
         if one.is_certain and one.name not in excluded and one.is_wanted():
             _import_one(watch, command, one.name)
     watch.copies.are_fillable = False
+    watch.import_after_code(changes)
     process = _first_look(watch, unkept)
     process.own = plugins.hosts_of([one.name for one in named if one.is_certain])
     for one in named:
@@ -236,7 +238,29 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     watch.is_on = False
     watch.walks.end()
     watch.copies.end()
+    _judge_changes(watch)
     return [one.name for one in named if one.is_certain]
+
+
+def _judge_changes(watch: Watch) -> None:
+    """Refuse modules that read a variable which a function of another module sets, perhaps before they are imported."""
+    read = watch.reads_after_code.keys() - watch.variables
+    for name in own_changes.written(_sources(), set(read)):
+        for module in sorted(watch.reads_after_code[name]):
+            watch.fatal.append(
+                (module, f"{module} reads ${name}, which the command may set before, while it is imported")
+            )
+
+
+def _sources() -> Iterator[bytes]:
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.endswith(".py"):
+            try:
+                with open(path, "rb") as file:
+                    yield file.read()
+            except OSError:
+                continue  # in an archive, or gone
 
 
 def _judge(watch: Watch, command: preload.Command, descriptors: set[str]) -> None:

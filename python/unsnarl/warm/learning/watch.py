@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from .. import facts as facts_of
-from ..importing import bodies, temporary
+from ..importing import bodies, own_changes, temporary
 from ..renewals import DIRECTORY, ENVIRONMENT_COPY, WORKING_DIRECTORY, Renewal
 from . import effects, environment_copies, environment_walk, kept, path_lookups, recorders
 
@@ -78,6 +78,16 @@ class Watch:
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
+        # What the command's own file may have changed before the imports of now, and which variables were then read.
+        self.changes = own_changes.Changes()
+        self.reads_after_code: dict[str, set[str]] = {}
+        self._is_after_code = False
+
+    def import_after_code(self, changes: own_changes.Changes | None) -> None:
+        """Note that code of the command may run before the modules that are imported from now on; None: it does not."""
+        self._is_after_code = changes is not None
+        self.changes = changes or own_changes.Changes()
+        self.walks.changed = self.changes.variables
 
     def fail(self, reason: str) -> None:
         """Note that the current module must not be imported ahead."""
@@ -101,8 +111,12 @@ class Watch:
             return
         if name in VOLATILE:
             self.fail(f"reads ${name}, which differs from call to call,")
-        else:
-            self.reads[name] = self.reads.get(name, 0) + 1
+            return
+        if name in self.changes.variables:
+            self.fail(f"reads ${name}, which the command may set before,")
+        elif self._is_after_code:
+            self.reads_after_code.setdefault(name, set()).add(self.current)
+        self.reads[name] = self.reads.get(name, 0) + 1
 
     def walk(self, reason: str) -> environment_walk.Walk:
         """Note that an import walks through the environment; ``reason`` counts if it reads all of it."""
@@ -150,6 +164,8 @@ class Watch:
         """Note that the working directory was read."""
         if self.is_on:
             known = KEPT_DIRECTORY.get(bodies.importing())
+            if known is None and self.changes.of_directory:
+                self.fail("reads the working directory, which the command may change before,")
             if known is None:
                 self.asks_cwd = True
                 self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1
