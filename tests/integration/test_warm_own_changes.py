@@ -85,3 +85,13 @@ def test_a_module_that_is_imported_before_the_change_is_imported_ahead(rig: Rig)
     script = _command(rig, text, early=READS["one"])
     rig.start(script, env=rig.env | {"Q_X": "of another caller"})
     assert rig.served(script, env=rig.env | {"Q_X": "of the caller"}).stdout == b"of the caller True\n"
+
+
+def test_a_variable_of_a_library_that_the_command_sets(rig: Rig) -> None:
+    text = (
+        "import os, sys\nos.environ['OPENSSL_CONF'] = '/dev/null'\nimport ssl\nprint('_unsnarl_warm' in sys.modules)\n"
+    )
+    script = _command(rig, text)
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"a library reads $OPENSSL_CONF when it is loaded" in rig.verb("why", script).stdout
+    assert rig.warm(script).stdout == b"False\n"

@@ -3,8 +3,9 @@
 A module that is imported ahead reads the caller's value, where a plain run would find the command's. So a module that
 is imported after code of the command has run, and that reads what the command may change, is not imported ahead.
 
-A variable counts as changed if its name is a constant of the command's own file, and that file names the environment,
-or if a loaded module has a statement that sets or removes it. Names that are put together at run time are not seen.
+A variable counts as changed if its name is a constant of the command's own file, and that file does more with the
+environment than to read it, or if a loaded module has a statement that sets or removes it. Names that are put together
+at run time are not seen.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NAMES_THE_ENVIRONMENT = (b"environ", b"putenv", b"unsetenv")
+_CALLS = ("putenv", "unsetenv")
+_READING = ("get", "copy", "items", "keys", "values", "__getitem__", "__contains__")
 
 
 class Changes:
@@ -24,13 +27,37 @@ class Changes:
         """Take source and syntax tree of the file."""
         self.of_directory = b"chdir" in source
         self.variables: frozenset[str] = frozenset()
-        if tree is not None and any(name in source for name in _NAMES_THE_ENVIRONMENT):
+        if tree is not None and any(name in source for name in _NAMES_THE_ENVIRONMENT) and _may_write(tree):
             self.variables = frozenset(_constants(tree))
 
-    @property
-    def are_any(self) -> bool:
-        """Whether the file may change anything."""
-        return self.of_directory or bool(self.variables)
+
+def _may_write(tree: ast.Module) -> bool:
+    """Return whether a file may change the environment: it does more than read one variable, or all."""
+    import ast
+
+    read: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Attribute) and node.attr in _READING) or (
+            isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+        ):
+            read.add(node.value)
+        elif isinstance(node, ast.Compare):
+            read.update(node.comparators)
+    return any(_name_of(node) in _CALLS or (_is_environment(node) and node not in read) for node in ast.walk(tree))
+
+
+def _is_environment(node: ast.AST) -> bool:
+    return _name_of(node) in ("environ", "environb")
+
+
+def _name_of(node: ast.AST) -> str:
+    import ast
+
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.alias):
+        return node.name if node.asname else ""
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _constants(tree: ast.Module) -> Iterable[str]:

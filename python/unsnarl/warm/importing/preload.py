@@ -301,13 +301,11 @@ def _imports(source: bytes, path: str, package: str, is_module: bool) -> Iterato
 
     tree = ast.parse(source, path)
     change, code = path_changes.first(tree, is_module=is_module), _first_code(tree)
-    own = changes_of.Changes(source, tree)
     for node, is_executed in _statements(tree.body, True):
         # What is in a function or a branch may be executed at any time.
         is_late = change != path_changes.NOWHERE and (not is_executed or (node.lineno, node.col_offset) > change)
         is_after = not is_executed or (node.lineno, node.col_offset) > code
-        # What the command changes before may lead to another module state: one that reads it can be left out.
-        is_certain = is_executed and not is_late and not (is_after and own.are_any)
+        is_certain = is_executed and not is_late
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, is_certain, False, is_late, is_after) for alias in node.names)
         elif node.module != "__future__":

@@ -87,7 +87,7 @@ def _put_variables(result: facts_of.Facts, watch: Watch) -> None:
     for name, count in watch.reads.items():
         if name not in decided:
             result.kept[name] = facts_of.Kept(count, name == DIRECTORY or name in watch.set_variables)
-    result.prefixes = sorted({*_prefixes(), *watch.walks.prefixes})
+    result.prefixes = sorted({*prefixes_of_libraries(), *watch.walks.prefixes})
     result.walks = sorted(watch.walks.prefixes)
 
 
@@ -116,15 +116,14 @@ _OF_LIBRARIES = {
 }
 
 
-def _prefixes() -> list[str]:
+def prefixes_of_libraries() -> tuple[str, ...]:
     """Return the beginnings of names of variables that a loaded library may have read."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         loaded = {os.path.basename(line.split(None, 5)[5].strip()) for line in maps if "/" in line}
     # OpenSSL may be linked into the module.
     loaded |= {"libssl" for name in loaded if name.startswith(("_ssl.", "_hashlib."))}
-    return sorted(
-        {prefix for part, found in _OF_LIBRARIES.items() if any(part in one for one in loaded) for prefix in found}
-    )
+    found = {prefix for part, found in _OF_LIBRARIES.items() if any(part in one for one in loaded) for prefix in found}
+    return tuple(sorted(found))
 
 
 def files(watch: Watch, command: preload.Command) -> list[str]:

@@ -244,6 +244,9 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
 
 def _judge_changes(watch: Watch) -> None:
     """Refuse modules that read a variable which a function of another module sets, perhaps before they are imported."""
+    for name in sorted(watch.changes.variables):
+        if name.startswith(outcome.prefixes_of_libraries()):
+            watch.fatal.append(("", f"a library reads ${name} when it is loaded, and the command may set it before"))
     read = watch.reads_after_code.keys() - watch.variables
     for name in own_changes.written(_sources(), set(read)):
         for module in sorted(watch.reads_after_code[name]):
