@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Delta = list[tuple[Any, Any]]
 
-# Those of the list, of the loop and of the call: nobody else has the copy any more.
-_OWN_REFERENCES = 3
 # In place of a value: imports have removed the variable.
 _REMOVED = object()
 
@@ -72,9 +70,11 @@ class Copies:
         """
         learned, variables = {one.module for one in facts.renewals if is_of_copies(one)}, {*facts.variables}
         text = _decoded(given)
-        for made, before, is_bytes, module in self._made:
-            if sys.getrefcount(made) <= _OWN_REFERENCES:
-                continue  # it was handed to a program
+        unkept = _references([({}, {}, False, "")])
+        counts = _references(self._made)
+        for count, (made, before, is_bytes, module) in zip(counts, self._made, strict=True):
+            if [count] == unkept:
+                continue  # nobody else has it any more: it was handed to a program
             changed = [name for name in {*made, *before} if made.get(name, _REMOVED) != before.get(name, _REMOVED)]
             if module not in learned or not {os.fsdecode(name) for name in changed} <= variables:
                 return f"{module} copies the environment in a way that was not learned"
@@ -96,6 +96,11 @@ class Copies:
                     made.pop(name, None)
                 else:
                     made[name] = value
+
+
+def _references(made: list[tuple[dict[Any, Any], dict[Any, Any], bool, str]]) -> list[int]:
+    """Return how many references there are to each copy; how many are this module's own, depends on the interpreter."""
+    return [sys.getrefcount(entry[0]) for entry in made]
 
 
 def is_of_copies(one: Renewal) -> bool:
