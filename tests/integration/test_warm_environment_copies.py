@@ -166,19 +166,16 @@ def test_a_module_of_some_runs_copies_the_environment_as_the_run_has_changed_it(
         assert rig.served(path).stdout == b"[('Q_A', 'of the command')] True\n", rig.log()
 
 
-def test_a_copy_that_learning_has_not_seen_is_not_served(rig: Rig) -> None:
-    # The import behaves otherwise where it is watched: learning is wrong.
-    text = "COPY = {} if type(os.environ).__name__ == 'Watched' else os.environ.copy()\ndef kept(): return COPY\n"
-    _module(rig, text + SHOWN)
-    script = rig.script("copies", SCRIPT)
-    assert rig.verb("start", "--", script).returncode == 1
-    assert b"mod copies the environment in a way that was not learned" in rig.verb("why", script).stdout
-    assert rig.warm(script).stdout == rig.plain(script).stdout
+# The import behaves otherwise where it is watched: learning is wrong.
+UNSEEN = {
+    "a copy": "COPY = {} if type(os.environ).__name__ == 'Watched' else os.environ.copy()\n",
+    "a change": "COPY = os.environ.copy()\nif type(COPY) is dict:\n    COPY['Q_A'] = 'set'\n",
+}
 
 
-def test_a_change_that_learning_has_not_seen_is_not_served(rig: Rig) -> None:
-    text = "COPY = os.environ.copy()\nif type(COPY) is dict:\n    COPY['Q_A'] = 'set'\ndef kept(): return COPY\n"
-    _module(rig, text + SHOWN)
+@pytest.mark.parametrize("what", UNSEEN)
+def test_what_learning_has_not_seen_is_not_served(rig: Rig, what: str) -> None:
+    _module(rig, f"{UNSEEN[what]}def kept(): return COPY\n{SHOWN}")
     script = rig.script("copies", SCRIPT)
     assert rig.verb("start", "--", script).returncode == 1
     assert b"mod copies the environment in a way that was not learned" in rig.verb("why", script).stdout

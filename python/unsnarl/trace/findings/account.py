@@ -80,10 +80,12 @@ _BY_FUNCTION = (
 """Files of the standard library on the stack of a thread in I/O, and what it waits for there."""
 
 
+PUTS_IN, PUTS = "multiprocessing/queues.py", ("Queue.put", "JoinableQueue.put")
+"""The end of the file, and the functions in it, that wait for room in a queue between processes, in C code."""
+
 _BY_METHOD = (
     ("multiprocessing/synchronize.py", "Condition.wait", "waiting for another process"),
-    ("multiprocessing/queues.py", "Queue.put", _FOR_ROOM),
-    ("multiprocessing/queues.py", "JoinableQueue.put", _FOR_ROOM),
+    *((PUTS_IN, function, _FOR_ROOM) for function in PUTS),
     ("multiprocessing/pool.py", "Pool._handle_workers", _FOR_WORK),
 )
 """Files and functions that tell more than the files of `_BY_FUNCTION`, which their stacks have too."""

@@ -82,11 +82,11 @@ class _Convoy:
         It asks a holder at once, not after a switch interval; what the holder then does without dropping the GIL, in a
         call into C or without a processor, it cannot shorten.
         """
-        limits = (
-            pair.count * process.interval_ns if _keeps_ns(process, pair, holds) else pair.total_ns
-            for pair in self.pairs
-        )
-        return min(sum(map(min, (pair.total_ns for pair in self.pairs), limits)), self.total_ns(process))
+        saved_ns = 0
+        for pair in self.pairs:
+            asked_ns = pair.count * process.interval_ns
+            saved_ns += min(pair.total_ns, asked_ns) if _keeps_ns(process, pair, holds) else pair.total_ns
+        return min(saved_ns, self.total_ns(process))
 
     def total_ns(self, process: Process) -> int:
         """Return the time of its waits: no more than the thread waited, since two holders may share one wait."""

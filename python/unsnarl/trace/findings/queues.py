@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings.account import parts_of
+from unsnarl.trace.findings.account import PUTS, PUTS_IN, parts_of
 from unsnarl.trace.findings.finding import NOTABLE, Finding, Remedy, duration, of_life
 from unsnarl.trace.model import IN_IO, LOCK, Process, Thread
 
@@ -17,11 +17,6 @@ LEAST_SHARE = 0.3
 
 _PUT, _QUEUES = "Queue.put", "/queue.py"
 _WAIT, _THREADING = "Condition.wait", "/threading.py"
-
-
-_BETWEEN_PROCESSES = "multiprocessing/queues.py"
-_PUTS = frozenset((_PUT, "JoinableQueue.put"))
-"""The functions in that file that wait for room, in C code."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -41,7 +36,7 @@ def findings(process: Process) -> list[Finding]:
 
 def _is_in_put_between_processes(process: Process, node: int) -> bool:
     innermost = next(iter(process.stack(node)), None)
-    return innermost is not None and innermost.function in _PUTS and innermost.file.endswith(_BETWEEN_PROCESSES)
+    return innermost is not None and innermost.function in PUTS and innermost.file.endswith(PUTS_IN)
 
 
 def _is_in_put(process: Process, node: int) -> bool:

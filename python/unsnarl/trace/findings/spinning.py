@@ -181,7 +181,7 @@ def _does_work(process: Process, number: int) -> bool:
     is_blocked = False
     for _, length_ns, state, _ in process.threads[number].stretches:
         if state == SLEEPING:
-            # What comes before the first sleep and after the last one is between none.
+            # Only what lies between two sleeps counts.
             running_ns += since_ns if sleeps else 0
             blocked += is_blocked
             sleeps, asleep_ns, since_ns, is_blocked = sleeps + 1, asleep_ns + length_ns, 0, False

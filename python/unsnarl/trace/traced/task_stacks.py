@@ -31,6 +31,20 @@ def guarded(ask: "Callable[[Any], Answer | None]", thing: "Any") -> "Answer | No
         return None
 
 
+def counted(tasks: "list[Any]", turn: int, wait_of: "Callable[[Any], Wait | None]") -> "dict[Wait, int] | None":
+    """Return how many tasks wait at each stack; None if none does.
+
+    Of many tasks, a part is read that is another one in each turn, and stands for all of them.
+    """
+    stride = -(-len(tasks) // MOST_TASKS)
+    result: dict[Wait, int] = {}
+    for task in tasks[turn % stride :: stride] if stride else ():
+        wait = wait_of(task)
+        if wait is not None:
+            result[wait] = result.get(wait, 0) + stride
+    return result or None
+
+
 def lines_of(coroutine: "Any") -> "list[Line]":
     """Return the lines at which a coroutine is suspended, the innermost one first; none if it is not."""
     lines: list[Line] = []

@@ -11,7 +11,7 @@ import sys
 from unsnarl import _native
 from unsnarl.trace.traced import trio_tasks
 from unsnarl.trace.traced.long_rounds import LongRounds
-from unsnarl.trace.traced.task_stacks import DEPTH, MOST_TASKS, guarded, lines_of
+from unsnarl.trace.traced.task_stacks import DEPTH, counted, guarded, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,25 +118,20 @@ class TaskWaits:
         self._write()
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
-        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits.
-
-        Of many tasks, a part is read that is another one in each sample, and stands for all of them.
-        """
+        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits."""
         try:
             asyncio_tasks = sys.modules["asyncio.tasks"]
             tasks: list[Any] = list(asyncio_tasks.all_tasks(loop))
             own = (asyncio_tasks.Task, asyncio_tasks.futures.Future, asyncio_tasks._GatheringFuture, type(None))
         except (AttributeError, KeyError, RuntimeError, TypeError):
             return None  # a loop of another kind, or one whose tasks change
-        stride = -(-len(tasks) // MOST_TASKS)
         self._samples += 1
-        result: dict[Wait, int] = {}
-        for task in tasks[self._samples % stride :: stride] if stride else ():
+
+        def wait_of(task: "Any") -> "Wait | None":
             is_own = type(task) is own[0] and type(task._fut_waiter) in own
-            wait = _wait_of(task) if is_own else guarded(_wait_of, task)
-            if wait is not None:
-                result[wait] = result.get(wait, 0) + stride
-        return result or None
+            return _wait_of(task) if is_own else guarded(_wait_of, task)
+
+        return counted(tasks, self._samples, wait_of)
 
     def after(self, waits: "dict[Wait, int]", length_ns: int) -> None:
         """Count a wait of the loop for the stacks at which tasks waited meanwhile."""

@@ -7,7 +7,7 @@ Invariant: between two samples lies the longer of LEAST_PAUSE_NS and a hundred t
 import sys
 import time
 
-from unsnarl.trace.traced.task_stacks import DEPTH, MOST_TASKS, lines_of
+from unsnarl.trace.traced.task_stacks import DEPTH, counted, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,22 +63,16 @@ class Sampler:
             self._waits = None
 
     def _read(self) -> "dict[Wait, int] | None":
-        """Return how many tasks wait at each stack; None if none does. Of many tasks, a part is read in turn."""
+        """Return how many tasks of the program wait at each stack; None if none does."""
         try:
             runner = sys.modules[MODULE].GLOBAL_RUN_CONTEXT.runner
             if runner.is_guest:
                 return None  # another loop runs on this thread, and is not idle when trio's is
             tasks = [task for task in runner.tasks if task is runner.main_task or not _is_of_trio(task, runner)]
-            stride = -(-len(tasks) // MOST_TASKS)
             self._samples += 1
-            result: dict[Wait, int] = {}
-            for task in tasks[self._samples % stride :: stride] if stride else ():
-                wait = _wait_of(lines_of(task.coro))
-                if wait is not None:
-                    result[wait] = result.get(wait, 0) + stride
+            return counted(tasks, self._samples, lambda task: _wait_of(lines_of(task.coro)))
         except (AttributeError, KeyError, TypeError):
             return None  # another version of trio
-        return result or None
 
 
 def _is_of_trio(task: "Any", runner: "Any") -> bool:

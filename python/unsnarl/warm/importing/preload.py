@@ -122,8 +122,8 @@ def _own_file(command: Command) -> tuple[bytes, str] | None:
         return file.read(), path
 
 
-def begins_with_imports(command: Command) -> bool:
-    """Return whether no code of the command's own file runs before the imports that each run makes.
+def before_imports(command: Command) -> tuple[bool, changes_of.Changes]:
+    """Return whether no code of the command's own file runs before the imports that each run makes, and its changes.
 
     Such code, or a module that only some runs import before, may change the environment, which an import may copy.
     """
@@ -131,22 +131,14 @@ def begins_with_imports(command: Command) -> bool:
 
     own = _own_file(command)
     if own is None:
-        return False
-    tree = ast.parse(*own)
+        return False, changes_of.Changes()
+    source, tree = own[0], ast.parse(*own)
     ends = [node.end_lineno or node.lineno for node, is_certain in _statements(tree.body, True) if is_certain]
     last = max(ends, default=0)
-    before = b"\n".join(own[0].splitlines()[:last])
+    before = b"\n".join(source.splitlines()[:last])
     # A function of the file may be called by a module that it imports.
     is_kept = b"environ" not in before and b"putenv" not in before
-    return is_kept and all(map(_is_quiet, _until(tree.body, last)))
-
-
-def own_changes(command: Command) -> changes_of.Changes:
-    """Return what the command's own file may change before its imports."""
-    import ast
-
-    own = _own_file(command)
-    return changes_of.Changes() if own is None else changes_of.Changes(own[0], ast.parse(*own))
+    return is_kept and all(map(_is_quiet, _until(tree.body, last))), changes_of.Changes(source, tree)
 
 
 def _first_code(tree: ast.Module) -> tuple[int, int]:

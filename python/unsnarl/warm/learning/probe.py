@@ -62,12 +62,17 @@ def _try(watch: Watch, name: str) -> bool:
 
 
 def _import_all(
-    watch: Watch, command: preload.Command, named: list[preload.Import], expected: dict[str, str], excluded: list[str]
+    watch: Watch,
+    command: preload.Command,
+    named: list[preload.Import],
+    changes: own_changes.Changes,
+    expected: dict[str, str],
+    excluded: list[str],
 ) -> None:
     hosts = plugins.hosts_of([one.name for one in named])
     # If one module of a foreign package is a plug-in, others of the package may import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
-    unkept, changes = process_state.Unkept(), preload.own_changes(command)
+    unkept = process_state.Unkept()
     for one in named:
         watch.import_after_code(changes if one.is_after_code else None)
         if one.is_certain and one.name not in excluded and one.is_wanted():
@@ -230,10 +235,10 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         program.announce()
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         named = preload.imports(command)
-        watch.copies.are_fillable = preload.begins_with_imports(command)
+        watch.copies.are_fillable, changes = preload.before_imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        _import_all(watch, command, named, preload.without_late(expected, named), excluded)
+        _import_all(watch, command, named, changes, preload.without_late(expected, named), excluded)
         watch.notes += preload.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
@@ -244,8 +249,9 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
 
 def _judge_changes(watch: Watch) -> None:
     """Refuse modules that read a variable which a function of another module sets, perhaps before they are imported."""
+    prefixes = outcome.prefixes_of_libraries() if watch.changes.variables else ()
     for name in sorted(watch.changes.variables):
-        if name.startswith(outcome.prefixes_of_libraries()):
+        if name.startswith(prefixes):
             watch.fatal.append(("", f"a library reads ${name} when it is loaded, and the command may set it before"))
     read = watch.reads_after_code.keys() - watch.variables
     for name in own_changes.written(_sources(), set(read)):

@@ -73,10 +73,14 @@ def _is_between(caller: tuple[str, str]) -> bool:
     return caller[0] == "collections.abc" or caller == ("os", "copy")
 
 
+def _askers() -> list[tuple[str, str]]:
+    """Return the functions that ask for the environment or the directory, the nearest first."""
+    return [one for one in path_lookups.callers(4) if not _is_between(one)]
+
+
 def _is_for_a_program() -> bool:
-    """Return whether the environment is read to be handed to a program that only prints."""
-    callers = [one for one in path_lookups.callers(4) if not _is_between(one)]
-    return bool(callers) and callers[0] in effects.FOR_A_PROGRAM
+    """Return whether something is read to be handed to a program that only prints."""
+    return any(asker in effects.FOR_A_PROGRAM for asker in _askers()[:1])
 
 
 def _is_known(watch: Watch) -> bool:
@@ -85,8 +89,7 @@ def _is_known(watch: Watch) -> bool:
         return False
     if _is_for_a_program():
         return True
-    callers = [one for one in path_lookups.callers(4) if not _is_between(one)]
-    if callers[:2] == _FOR_A_CLASS:
+    if _askers()[:2] == _FOR_A_CLASS:
         watch.renewals.append(_OF_CLASS)
         return True
     return False

@@ -78,7 +78,7 @@ class Watch:
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
-        # What the command's own file may have changed before the imports of now, and which variables were then read.
+        # The changes that the command's own file may make before the current imports, and what these read.
         self.changes = own_changes.Changes()
         self.reads_after_code: dict[str, set[str]] = {}
         self._is_after_code = False
