@@ -149,6 +149,29 @@ def test_a_group_stopped_and_continued_runs_on(rig: "Rig", terminal: Terminal) -
     until_gone(job)
 
 
+def test_a_client_continued_before_its_worker_runs_on(
+    rig: "Rig", terminal: Terminal, worker: "subprocess.Popen[bytes]"
+) -> None:
+    """As the kernel continues a group: one member after the other, and the report of the stop may arrive between."""
+    command = prepare(rig, terminal, COUNTER)
+    with contextlib.closing(Played(rig)) as played:
+        terminal.type(f"sh -c 'echo pid $$; exec {command}'\n")
+        client = int(terminal.wait_for(rb"\npid \d+\r\n").split()[-1])
+        conn = played.take()
+        ready(conn, worker.pid)
+        assert conn.recv(1) == wire.GO
+        for pid in (client, worker.pid):
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda pid=pid: state(pid) == "T")  # type: ignore[misc]
+        stop_over(conn)
+        os.kill(client, signal.SIGCONT)
+        until(lambda: state(client) != "T")
+        os.kill(worker.pid, signal.SIGCONT)
+        end_with(conn, 5)
+        until_gone(client)
+        conn.close()
+
+
 # -- signals of the kernel to one process ---------------------------------------
 
 

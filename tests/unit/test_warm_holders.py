@@ -69,6 +69,24 @@ def test_a_number_in_a_table_is_another_row_for_each_process() -> None:
     said(program)
 
 
+CONSTANTS = {
+    "a letter each": "modes = ((32768, '-'), (one, 'd')), ((1024, 'S'), (other, 's'))",
+    "rows of other lengths": "cases = {at: (at,) for at in range(20)} | {80001: (9, one), 80002: (other, 70017)}",
+    "variables of a module of ours": "import types\n"
+    "sys.modules['_unsnarl_warm.one'] = ours = types.ModuleType('one')\nours.LIMIT, ours.OTHER = one, other",
+}
+
+
+@pytest.mark.parametrize("constants", CONSTANTS)
+def test_constants_that_are_two_numbers_by_chance_differ(constants: str) -> None:
+    program = (
+        "import sys\nfrom unsnarl.warm.importing import holders\none, other = int('70008'), int('70016')\n"
+        f"{CONSTANTS[constants]}\n"
+        "found = holders.of_number(one), holders.of_number(other)\nassert not found[0] & found[1], found\n"
+    )
+    said(program)
+
+
 def test_an_instance_may_keep_the_number_to_notice_a_fork() -> None:
     program = (
         "import functools\nfrom unsnarl.warm.importing import holders\n"

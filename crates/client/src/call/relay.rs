@@ -33,10 +33,12 @@ static SHARES_TERMINAL: AtomicBool = AtomicBool::new(false);
 /// | [`NO_STOP`] | no stop is pending | [`stop`], after it handled one |
 /// | [`STOPPING`] | a stop signal or a `Stopped` reply has arrived | the handler, [`stop`] |
 /// | [`CONTINUED`] | a `SIGCONT` followed it | the handler |
+/// | [`RESUMED`] | a `SIGCONT` arrived that followed nothing, or a `SIGSTOP`, which nobody sees | the handler |
 static PHASE: AtomicU8 = AtomicU8::new(NO_STOP);
 const NO_STOP: u8 = 0;
 const STOPPING: u8 = 1;
 const CONTINUED: u8 = 2;
+const RESUMED: u8 = 3;
 
 /// The signals that a terminal sends to a whole process group. The kernel may send any other signal to a single
 /// process, with the same `si_code`.
@@ -124,7 +126,8 @@ fn note_stop(signal: c_int) {
     match signal {
         libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => PHASE.store(STOPPING, Ordering::Relaxed),
         libc::SIGCONT => {
-            let _ = PHASE.compare_exchange(STOPPING, CONTINUED, Ordering::Relaxed, Ordering::Relaxed);
+            let is_after_stop = matches!(PHASE.load(Ordering::Relaxed), STOPPING | CONTINUED);
+            PHASE.store(if is_after_stop { CONTINUED } else { RESUMED }, Ordering::Relaxed);
         }
         _ => {}
     }
@@ -158,14 +161,18 @@ const NEWS_MS: c_int = 1000;
 /// The report of a stop may arrive after the stop has ended, and nothing would continue this process then. One race
 /// is left: a `SIGCONT` between the last check and the system call is lost.
 ///
+/// The kernel continues the members of a group one after the other. So a worker that is stopped when this process has
+/// just been continued may be about to run: it is looked at for a while.
+///
 /// If only this process was continued and not its group, the worker is still stopped, and no report of another stop
 /// arrives: then this process continues the worker.
 pub(crate) fn stop(socket: c_int) {
     let is_shared = SHARES_TERMINAL.load(Ordering::Relaxed);
     // ORDERING: Relaxed, all in one thread. Without a terminal a SIGCONT was passed on: a worker that is nevertheless
     // stopped has stopped again.
-    let was_continued = PHASE.swap(STOPPING, Ordering::Relaxed) == CONTINUED && is_shared;
-    if is_worker_stopped() != Some(false) {
+    let before = PHASE.swap(STOPPING, Ordering::Relaxed);
+    let was_continued = before == CONTINUED && is_shared;
+    if !(before == RESUMED && runs_soon()) && is_worker_stopped() != Some(false) {
         if !was_continued && PHASE.load(Ordering::Relaxed) == STOPPING {
             // SAFETY: always sound.
             unsafe { libc::raise(libc::SIGSTOP) };
@@ -187,6 +194,18 @@ fn has_news(socket: c_int) -> bool {
     // SAFETY: one valid pollfd. An interruption counts as a report; that does no harm, since the caller then waits
     // for the next reply.
     unsafe { libc::poll(&mut question, 1, NEWS_MS) != 0 }
+}
+
+/// Whether the worker runs again, or ends, within [`NEWS_MS`].
+fn runs_soon() -> bool {
+    (0..NEWS_MS).any(|_| {
+        let is_stopped = is_worker_stopped() == Some(true);
+        if is_stopped {
+            // SAFETY: no descriptor, so no array. An interruption makes the wait shorter.
+            unsafe { libc::poll(core::ptr::null_mut(), 0, 1) };
+        }
+        !is_stopped
+    })
 }
 
 /// Whether the worker is stopped; `None` where its state cannot be read.

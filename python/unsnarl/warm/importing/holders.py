@@ -102,14 +102,14 @@ def _is_finder(thing: object) -> bool:
 def of_number(number: int) -> set[tuple[str, str]]:
     """Return the places that hold a number: in containers, closures, caches, default and partial arguments.
 
-    Each has a second text: of a table, the small numbers beside it. A table of characters that holds this number by
-    chance holds the number of another process, if at all, in another row.
+    Each has a second text: of a table, the small numbers beside it, else the single letters beside it (``stat`` has
+    a letter for each mode). What holds this number by chance holds that of another process, if at all, beside others.
 
     Globals and attributes of classes do not count: they are compared by themselves. Nor does what only instances hold:
     they keep the number of a process to notice a fork, as ``tempfile`` does.
     """
     found: set[tuple[str, str]] = set()
-    names_of_modules = {id(names) for _, names in modules()}
+    names_of_modules = {id(namespace(module)) for module in list(sys.modules.values())}
     things: list[Any] = gc.get_objects()
     above: list[Any] = []
     skipped, seen = {id(things), id(names_of_modules)}, set[int]()
@@ -125,7 +125,8 @@ def of_number(number: int) -> set[tuple[str, str]]:
                 continue
             if _holds(held, number) and not _is_of_instances(thing, above, ours):
                 place = _place_of(thing, number) or _some(type(thing).__name__)
-                found.add((place, _beside(held, number) if _is_in_table(thing, held, above, ours) else ""))
+                is_in_table = _is_in_table(thing, held, above, ours)
+                found.add((place, _beside(held, number) if is_in_table else _letters(held)))
         above, things = things, _new(deeper, skipped, seen)
     return found
 
@@ -154,22 +155,33 @@ def _beside(things: list[Any], number: int) -> str:
     return " ".join(map(str, sorted(small)))
 
 
-# Numbers, or rows of the same length, that make a table.
+def _letters(things: list[Any]) -> str:
+    return "".join(sorted([one for one in things if type(one) is str and len(one) == 1]))
+
+
+# Numbers, or rows of the same length or of numbers only, that make a table.
 _FEWEST_ROWS = 16
 
 
 def _is_in_table(thing: Any, held: list[Any], above: list[Any], ours: set[int]) -> bool:
     """Return whether this is a table of numbers, or a row of one."""
-    numbers = [one for one in held if _kind(one) is int]
-    if len(numbers) >= _FEWEST_ROWS:
+    if _numbers(held) >= _FEWEST_ROWS:
         return True
     kind = _kind(thing)
-    length = len(held)
+    length, is_of_numbers = len(held), _numbers(held) == len(held)
     for holder in _holders(thing, above, ours) if kind in (tuple, list, dict) else ():
         rows: list[Any] = gc.get_referents(holder) if _kind(holder) in (tuple, list, dict) else []
-        if len([one for one in rows if _kind(one) is kind and len(gc.get_referents(one)) == length]) >= _FEWEST_ROWS:
+        alike = 0
+        for row in rows:
+            parts: list[Any] = gc.get_referents(row) if _kind(row) is kind else []
+            alike += bool(parts) and (len(parts) == length or (is_of_numbers and _numbers(parts) == len(parts)))
+        if alike >= _FEWEST_ROWS:
             return True
     return False
+
+
+def _numbers(things: list[Any]) -> int:
+    return len([one for one in things if _kind(one) is int])
 
 
 def _holders(thing: object, above: list[Any], ours: set[int]) -> list[Any]:

@@ -243,7 +243,6 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     watch.is_on = False
     watch.walks.end()
     watch.copies.end()
-    _judge_changes(watch)
     return [one.name for one in named if one.is_certain]
 
 
@@ -319,6 +318,7 @@ def main(args: list[str], made: temporary.Directories) -> None:
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
+    _judge_changes(watch)  # last: it loads modules that must not count as the command's
     _write(out, outcome.result(watch, command, found), watch, roots)
 
 
