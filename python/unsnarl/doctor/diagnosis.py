@@ -16,19 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unsnarl.doctor import comparison, importtime, packing, trial, warmth
+from unsnarl.doctor import comparison, importtime, packing, traced, trial, warmth
 from unsnarl.doctor.packing import Packable, Packed
 from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import HintedError
 from unsnarl.free_threading import REASON, is_free_threaded
 from unsnarl.run_settings import RunSettings
 from unsnarl.statistics import ERROR, LOWER, decide, median_of
-from unsnarl.trace import recordings, report, syscalls
+from unsnarl.trace import report, syscalls
 from unsnarl.trace.findings.finding import Finding, duration
 from unsnarl.trace.model import Process
-from unsnarl.trace.running.sampling import sampled
-
-TRACE_CHUNKS = 4096
 
 NOISY = 0.25
 FEWEST_RUNS = 2
@@ -260,28 +257,13 @@ class Examination:
                 "each run must do the same: let the command, or a script around it, remove what a run leaves",
             )
 
-    def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
-        folder = directory / name
-        folder.mkdir()
-        settings = RunSettings(
-            main_pid=0,
-            scheduler=scheduler,
-            trace=str(folder),
-            trace_chunks=TRACE_CHUNKS,
-            executed_ns=time.monotonic_ns(),
-        )
+    def _traced(self, name: str, *, scheduler: bool) -> list[Process]:
         self._progress(f"traced run: {name}")
-        with sampled(folder):
-            trial.run(Way(name, "", settings), self._words, self._environment, self._limit_s)
-        try:
-            return recordings.read(folder).processes
-        except recordings.UnreadableTrace:
-            return []
+        return traced.run(self._words, self._environment, self._limit_s, scheduler=scheduler)
 
     def _trace(self, diagnosis: Diagnosis, pairs: int, budget_s: float) -> None:
-        with tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder:
-            stock = self._traced(Path(folder), "stock", scheduler=False)
-            diagnosis.findings = report.make(stock).findings if stock else []
+        stock = self._traced("stock", scheduler=False)
+        diagnosis.findings = report.make(stock).findings if stock else []
         wanted = [finding.thread for finding in diagnosis.findings if finding.kind in ("convoy", "square")]
         names = list(dict.fromkeys(name for name in wanted if name))
         if names:
@@ -305,12 +287,11 @@ class Examination:
 
     def _traced_pair(self, number: int) -> tuple[list[Process], list[Process]]:
         """Trace the command once without and once with the scheduler, in random order."""
-        traced: dict[bool, list[Process]] = {}
+        made: dict[bool, list[Process]] = {}
         for scheduler in self._random.sample((False, True), 2):
-            with tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder:
-                name = f"pair {number + 1}, {'scheduler' if scheduler else 'stock'}"
-                traced[scheduler] = self._traced(Path(folder), name, scheduler=scheduler)
-        return traced[False], traced[True]
+            name = f"pair {number + 1}, {'scheduler' if scheduler else 'stock'}"
+            made[scheduler] = self._traced(name, scheduler=scheduler)
+        return made[False], made[True]
 
     def _time_imports(self, diagnosis: Diagnosis) -> None:
         self._progress("imports")
