@@ -3,19 +3,23 @@
     python -m bench.doctor [--world idle busy one …] [--seconds S] --out FILE
     python -m bench.doctor --render FILE > docs/results/doctor.md
 
+Worlds that FILE has already, and that are not measured again, stay.
+
 Each program is run plainly in pairs, the order of a pair by chance. The pairs are judged as doctor judges a way: after
-each pair, until there is a verdict or the most runs are made; then the next examination begins. As both sides are the
-same, "faster" and "slower" are false. Programs in which a thread waits for the GIL are also traced in such pairs, and
-"the scheduler helps this thread" is false too.
+each pair, until there is a verdict, or the most runs are made, or the time is spent; then the next examination begins.
+As both sides are the same, "faster" and "slower" are false. Programs in which a thread waits for the GIL are also
+traced in such pairs, and "the scheduler helps this thread" is false too.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -28,7 +32,7 @@ from bench.worlds.runner import environment
 from bench.worlds.world import WORLDS, World, inhabited
 from unsnarl.cli.doctor import RUNS
 from unsnarl.doctor import comparison, traced, trial
-from unsnarl.doctor.diagnosis import effect_of, mean_wait
+from unsnarl.doctor.diagnosis import FEWEST_RUNS, effect_of, mean_wait
 from unsnarl.statistics import ERROR
 from unsnarl.trace import report
 
@@ -111,7 +115,7 @@ def measure(worlds: Sequence[World], programs: Sequence[str], seconds: float) ->
 
 
 def verdicts(pairs: Pairs) -> Counter[str]:
-    """Count the verdicts of examinations that follow one another; pairs left over at the end count for nothing."""
+    """Count the verdicts of examinations that follow one another; the last may end as the time is spent."""
     return _examined(pairs, lambda some: comparison.verdict(some, WAYS), comparison.TOO_FEW)
 
 
@@ -136,6 +140,8 @@ def _examined(pairs: Pairs, judge: Callable[[Pairs], str], too_few: str) -> Coun
         if said != too_few or len(some) == RUNS:
             found[said] += 1
             some = []
+    if len(some) >= FEWEST_RUNS:
+        found[too_few] += 1
     return found
 
 
@@ -202,7 +208,7 @@ INTRODUCTION = f"""# Doctor's verdicts on stock against stock
 Rendered from `bench/results/doctor-*.json`, written by `python -m bench.doctor`, which says how it measures. Both sides
 of each pair are the same plain program, so each "faster", "slower" or "helps" is false: doctor states that at most
 {ERROR:.0%} of examinations contain one. A verdict needs pairs that agree; an examination ends without one
-after {RUNS} pairs.
+after {RUNS} pairs, or when its time is spent.
 """
 
 
@@ -221,10 +227,14 @@ def main() -> int:
         print(rendered(json.loads(arguments.render.read_text())), end="")
         return 0
     worlds = [world for world in WORLDS if world.name in arguments.world]
-    document = measure(worlds, arguments.program, arguments.seconds)
+    out = arguments.out and arguments.out.resolve()
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):  # some programs write a file
+        document = measure(worlds, arguments.program, arguments.seconds)
+    if out and out.exists():
+        document["worlds"] = json.loads(out.read_text())["worlds"] | document["worlds"]
     text = json.dumps(document, separators=(",", ":")) + "\n"
-    if arguments.out:
-        arguments.out.write_text(text)
+    if out:
+        out.write_text(text)
     else:
         print(text, end="")
     return 0

@@ -44,8 +44,12 @@ def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
         ("def make(pid): return lambda: pid\nname = make(os.getpid())\n", b"a cell that it makes"),
         ("import functools\nname = functools.partial(print, os.getpid())\n", b"a tuple that it makes"),
         ("STATE = {'process': {'number': os.getpid()}}\n", b"a dict that it makes"),
+        (
+            "import random, string\nSTATE = {'id': [os.getpid(), random.choice(string.ascii_letters)]}\n",
+            b"a list that it makes",
+        ),
     ],
-    ids=["default", "closure", "partial", "nested"],
+    ids=["default", "closure", "partial", "nested", "beside a letter by chance"],
 )
 def test_number_of_the_process_in_other_places_is_not_kept(rig: Rig, text: str, place: bytes) -> None:
     script = script_of(rig, f"import os\n{text}VALUE = 1\n")

@@ -15,7 +15,8 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace import task_file
-from unsnarl.trace.findings import account, tasks
+from unsnarl.trace.findings import account, conclusions, tasks
+from unsnarl.trace.findings.finding import NOTABLE, Finding
 from unsnarl.trace.model import Location, Process, TaskWaits
 from unsnarl.trace.traced import tasks as sampled
 from unsnarl.trace.traced import trio_tasks
@@ -336,7 +337,7 @@ EVENT = Location("/lib/python3.13/asyncio/locks.py", "Event.wait", 213)
                 Location(TRIO, "CapacityLimiter.acquire_on_behalf_of", 340),
                 Location(TRIO.replace("_sync", "_threads"), "to_thread_run_sync", 350),
             ],
-            None,  # a pool of threads is full
+            "a token of a limiter",
         ),
     ],
 )
@@ -346,3 +347,15 @@ def test_what_tasks_of_other_libraries_wait_for(stack: list[Location], what: str
     assert [finding.title.startswith(f"tasks wait for {what} at /srv/app.py:8 in ask") for finding in found] == [
         True
     ] * (what is not None)
+
+
+def test_waits_for_the_workers_of_a_full_pool_are_told_once() -> None:
+    limiter = Location(TRIO, "CapacityLimiter.acquire_on_behalf_of", 340)
+    in_thread = Location(TRIO.replace("_sync", "_threads"), "to_thread_run_sync", 350)
+    worker, other = (
+        tasks.findings(idle_loop(waits_for([limiter, *stack, WAITS], is_inner=True, idle_ns=0, most=2)))
+        for stack in ([in_thread], [])
+    )
+    pool = [Finding("full-pool", NOTABLE, "all 2 workers are busy")]
+    assert [len(conclusions.merged([*found])) for found in (worker, other)] == [1, 1]
+    assert [len(conclusions.merged([*found, *pool])) for found in (worker, other)] == [1, 2]

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from unsnarl.warm.importing import values
+
 WATCHDOG_S = 120
 # Dictionaries of texts and numbers are not tracked by the garbage collector: the search reaches them through others.
 PROGRAM = """
@@ -57,32 +59,54 @@ def test_the_time_of_a_directory_is_not_taken_for_one_that_a_program_keeps() -> 
     said(program)
 
 
-def test_a_number_in_a_table_is_another_row_for_each_process() -> None:
-    program = (
-        "from unsnarl.warm.importing import holders\n"
-        "table = [(start, start + 7, 2) for start in range(70_000, 90_000, 8)]\n"
-        "one, other = int('70008'), int('70016')\n"
-        "assert holders.of_number(one) and not holders.of_number(one) & holders.of_number(other)\n"
-        "kept = [('at', one, 1), ('at', other, 1)]\n"
-        "assert holders.of_number(one) & holders.of_number(other)\n"
-    )
-    said(program)
-
-
 CONSTANTS = {
-    "a letter each": "modes = ((32768, '-'), (one, 'd')), ((1024, 'S'), (other, 's'))",
-    "rows of other lengths": "cases = {at: (at,) for at in range(20)} | {80001: (9, one), 80002: (other, 70017)}",
-    "variables of a module of ours": "import types\n"
-    "sys.modules['_unsnarl_warm.one'] = ours = types.ModuleType('one')\nours.LIMIT, ours.OTHER = one, other",
+    "one each": "rest = [(number(0), 'd')], [(number(1), 's')]",
+    "in rows of a table": "rest = {at: (at, number(at // 8 % 2)) for at in range(20)}",
+}
+KEEPERS = {
+    "a tuple": "kept = [(number(own), 'host')]",
+    "beside a letter by chance": "kept = [(number(own), random.choice(string.ascii_letters))]",
+    "in one of equal rows": "kept = [(number(own), number(own) % 7)] + [(at, at) for at in range(20)]",
 }
 
 
-@pytest.mark.parametrize("constants", CONSTANTS)
-def test_constants_that_are_two_numbers_by_chance_differ(constants: str) -> None:
+def rows_of(own: int, made: str) -> list[str]:
+    """Return the rows of a process that has one of two numbers, has made this, and looks for both numbers."""
     program = (
-        "import sys\nfrom unsnarl.warm.importing import holders\none, other = int('70008'), int('70016')\n"
-        f"{CONSTANTS[constants]}\n"
-        "found = holders.of_number(one), holders.of_number(other)\nassert not found[0] & found[1], found\n"
+        "import os, random, string, sys\nfrom unsnarl.warm.importing import values\n"
+        "def number(which): return int(('70008', '70016')[which])\n"
+        f"own = {own}\n{made}\nos.getpid = lambda: number(own)\n"
+        "for place, row in values.of_process({'70008'}).items(): print(*place, *row, sep='\\t')\n"
+    )
+    return said(program).decode().splitlines()
+
+
+def differing(made: str) -> list[str]:
+    """Return the places that keep the number, in the comparison of two such processes."""
+    tables = []
+    for own in (0, 1):
+        rows = [line.split("\t") for line in rows_of(own, made)]
+        tables.append({(row[0], row[1]): (row[2], row[3], row[4]) for row in rows})
+    return [name for _, module, name, _ in values.differing(*tables) if not module]
+
+
+@pytest.mark.parametrize("constants", CONSTANTS)
+def test_constants_that_are_both_numbers_are_no_places_that_keep_them(constants: str) -> None:
+    assert rows_of(0, CONSTANTS[constants]), "it holds the number"
+    assert differing(CONSTANTS[constants]) == []
+
+
+@pytest.mark.parametrize("kept", KEEPERS)
+@pytest.mark.parametrize("constants", ["", *CONSTANTS.values()])
+def test_what_keeps_the_number_is_found_beside_constants(kept: str, constants: str) -> None:
+    assert differing(f"{constants}\n{KEEPERS[kept]}") != []
+
+
+def test_limits_of_ours_are_no_numbers_of_processes() -> None:
+    program = (
+        "import sys, types\nfrom unsnarl.warm.importing import holders\n"
+        "sys.modules['_unsnarl_warm.one'] = ours = types.ModuleType('one')\nours.LIMIT = int('70008')\n"
+        "assert not holders.of_number(int('70008'))\n"
     )
     said(program)
 
@@ -122,13 +146,3 @@ def test_what_keeps_a_number_is_found_in_two_processes(kept: str) -> None:
         )
         found.append(said(program))
     assert found[0] == found[1] != b"[]\n"
-
-
-def test_a_table_of_tuples_is_one_when_the_collector_does_not_track_it() -> None:
-    program = (
-        "import gc\nfrom unsnarl.warm.importing import holders\n"
-        "table = tuple((start, start + 7) for start in range(70_000, 90_000, 8))\ngc.collect()\n"
-        "one, other = int('70008'), int('70016')\n"
-        "assert holders.of_number(one) and not holders.of_number(one) & holders.of_number(other)\n"
-    )
-    said(program)

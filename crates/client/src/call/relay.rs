@@ -17,7 +17,7 @@
 use crate::job;
 use crate::syscall::{LAST_SIGNAL, exit, readlink};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 /// pidfd of the worker.
 static WORKER: AtomicI32 = AtomicI32::new(-1);
@@ -35,6 +35,8 @@ static SHARES_TERMINAL: AtomicBool = AtomicBool::new(false);
 /// | [`CONTINUED`] | a `SIGCONT` followed it | the handler |
 /// | [`RESUMED`] | a `SIGCONT` arrived that followed nothing, or a `SIGSTOP`, which nobody sees | the handler |
 static PHASE: AtomicU8 = AtomicU8::new(NO_STOP);
+/// When the last [`RESUMED`] began, in ms of the monotonic clock.
+static RESUMED_MS: AtomicU64 = AtomicU64::new(0);
 const NO_STOP: u8 = 0;
 const STOPPING: u8 = 1;
 const CONTINUED: u8 = 2;
@@ -127,6 +129,7 @@ fn note_stop(signal: c_int) {
         libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => PHASE.store(STOPPING, Ordering::Relaxed),
         libc::SIGCONT => {
             let is_after_stop = matches!(PHASE.load(Ordering::Relaxed), STOPPING | CONTINUED);
+            RESUMED_MS.store(now_ms(), Ordering::Relaxed);
             PHASE.store(if is_after_stop { CONTINUED } else { RESUMED }, Ordering::Relaxed);
         }
         _ => {}
@@ -164,15 +167,19 @@ const NEWS_MS: c_int = 1000;
 /// The kernel continues the members of a group one after the other. So a worker that is stopped when this process has
 /// just been continued may be about to run: it is looked at for a while.
 ///
-/// If only this process was continued and not its group, the worker is still stopped, and no report of another stop
-/// arrives: then this process continues the worker.
+/// If only this process was continued and not its group, the worker is still stopped then, and no report of another
+/// stop arrives: this process continues the worker.
 pub(crate) fn stop(socket: c_int) {
     let is_shared = SHARES_TERMINAL.load(Ordering::Relaxed);
     // ORDERING: Relaxed, all in one thread. Without a terminal a SIGCONT was passed on: a worker that is nevertheless
     // stopped has stopped again.
     let before = PHASE.swap(STOPPING, Ordering::Relaxed);
     let was_continued = before == CONTINUED && is_shared;
-    if !(before == RESUMED && runs_soon()) && is_worker_stopped() != Some(false) {
+    if before == RESUMED && is_shared && is_recent() && is_worker_stopped() == Some(true) {
+        if !runs_soon() {
+            send(libc::SIGCONT);
+        }
+    } else if is_worker_stopped() != Some(false) {
         if !was_continued && PHASE.load(Ordering::Relaxed) == STOPPING {
             // SAFETY: always sound.
             unsafe { libc::raise(libc::SIGSTOP) };
@@ -206,6 +213,19 @@ fn runs_soon() -> bool {
         }
         !is_stopped
     })
+}
+
+/// Whether the last [`RESUMED`] has begun just now: an older one is no reason to wait, or to continue the worker.
+fn is_recent() -> bool {
+    now_ms().saturating_sub(RESUMED_MS.load(Ordering::Relaxed)) <= NEWS_MS as u64
+}
+
+/// The monotonic clock; a signal handler may ask it.
+fn now_ms() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: valid for writes.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
 /// Whether the worker is stopped; `None` where its state cannot be read.

@@ -172,7 +172,7 @@ def _stall(
         ["all other tasks of the loop wait meanwhile", *details],
         thread.label,
         place,
-        {"count": len(lengths), "total_ns": total, "longest_ns": max(lengths)},
+        {"count": len(lengths), "total_ns": total, "longest_ns": max(lengths), "computes": state == RUNNING},
         _remedy(state, library),
     )
 

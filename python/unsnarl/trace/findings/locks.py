@@ -71,6 +71,10 @@ _STATES = (
 )
 
 
+IDLE_WORKER = ("trio/_core/_thread_cache.py", "WorkerThread._work")
+"""Where a thread of trio's waits for its next call, by acquiring a lock that is released for it."""
+
+
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the locks of a process."""
     result = [*contended(process), *polling(process), *unplaced(process), *storm(process)]
@@ -100,6 +104,8 @@ def is_for_work(process: Process, node: int) -> bool:
     if node in process.handed:
         return True
     for line in process.stack(node):
+        if line.function == IDLE_WORKER[1] and line.file.endswith(IDLE_WORKER[0]):
+            return True
         if not process.is_library(line):
             return False
         if line.function.rpartition(".")[2] in WAITS_FOR_WORK:

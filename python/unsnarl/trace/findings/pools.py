@@ -154,7 +154,7 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
     counts: dict[tuple[int, str], int] = defaultdict(int)
     for number in numbers:
         for _, length_ns, state, node in process.threads[number].stretches:
-            if state in (LOCK, IN_IO, SLEEPING) and node and _is_in_task(process, node):
+            if state in (LOCK, IN_IO, SLEEPING) and node and _waits_in_task(process, number, node):
                 place = str(process.line_of(node))
                 waits[place] += length_ns
                 counts[number, place] += 1
@@ -191,6 +191,11 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
             ),
         )
     ]
+
+
+def _waits_in_task(process: Process, number: int, node: int) -> bool:
+    """Tell whether a worker waits in its task at a stack, and not for a processor."""
+    return _is_in_task(process, node) and not process.lacks_processor(number, node)
 
 
 def _all_busy_ns(process: Process, numbers: set[int]) -> int:

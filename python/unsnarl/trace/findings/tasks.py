@@ -58,8 +58,8 @@ def findings(process: Process) -> list[Finding]:
 
 
 def _function(process: Process, waits: TaskWaits) -> str | None:
-    """Return in which of _FUNCTIONS a task waits; None for a worker of a pool, about which ``pools`` tells."""
-    if not waits.is_inner or any(line.function in _WAIT_FOR_WORKER for line in waits.stack[:8]):
+    """Return in which of _FUNCTIONS a task waits; None for other waits."""
+    if not waits.is_inner:
         return None
     for line in waits.stack[:2]:
         is_of_library = process.is_library(line) or any(library in line.file for library in _LIBRARIES)
@@ -82,6 +82,7 @@ def _rate(process: Process, waits: TaskWaits) -> float:
 
 def _finding(process: Process, function: str, place: str, group: list[TaskWaits]) -> Finding:
     what, remedy = _FUNCTIONS[function]
+    is_for_worker = any(line.function in _WAIT_FOR_WORKER for line in group[0].stack[:8])
     waited_ns = _waited_ns(process, group)
     task_ns = round(sum(waits.task_ns for waits in group) * _rate(process, group[0]))
     most = max(waits.most for waits in group)
@@ -98,7 +99,13 @@ def _finding(process: Process, function: str, place: str, group: list[TaskWaits]
         details,
         label,
         holder or place,
-        {"most": most, "waited_ns": waited_ns, "task_ns": task_ns, "waits_at": place},
+        {
+            "most": most,
+            "waited_ns": waited_ns,
+            "task_ns": task_ns,
+            "waits_at": place,
+            "is_for_worker": is_for_worker,
+        },
         Remedy(f"unsnarl will not help here: {remedy}"),
     )
 

@@ -99,16 +99,13 @@ def _is_finder(thing: object) -> bool:
     return kind.__name__ == "FileFinder" and kind.__module__ in _IMPORTERS
 
 
-def of_number(number: int) -> set[tuple[str, str]]:
-    """Return the places that hold a number: in containers, closures, caches, default and partial arguments.
-
-    Each has a second text: of a table, the small numbers beside it, else the single letters beside it (``stat`` has
-    a letter for each mode). What holds this number by chance holds that of another process, if at all, beside others.
+def of_number(number: int) -> dict[str, int]:
+    """Return the places that hold a number, each with how many do: containers, closures, caches, default arguments.
 
     Globals and attributes of classes do not count: they are compared by themselves. Nor does what only instances hold:
     they keep the number of a process to notice a fork, as ``tempfile`` does.
     """
-    found: set[tuple[str, str]] = set()
+    found: dict[str, int] = {}
     names_of_modules = {id(namespace(module)) for module in list(sys.modules.values())}
     things: list[Any] = gc.get_objects()
     above: list[Any] = []
@@ -125,8 +122,7 @@ def of_number(number: int) -> set[tuple[str, str]]:
                 continue
             if _holds(held, number) and not _is_of_instances(thing, above, ours):
                 place = _place_of(thing, number) or _some(type(thing).__name__)
-                is_in_table = _is_in_table(thing, held, above, ours)
-                found.add((place, _beside(held, number) if is_in_table else _letters(held)))
+                found[place] = found.get(place, 0) + 1
         above, things = things, _new(deeper, skipped, seen)
     return found
 
@@ -144,44 +140,6 @@ def _holds(things: list[Any], number: int) -> bool:
         if type(one) is int and one == number:
             return True
     return False
-
-
-# Larger numbers are no characters (`sys.maxunicode`), and may be chance or addresses.
-_MOST_BESIDE = 0x10FFFF
-
-
-def _beside(things: list[Any], number: int) -> str:
-    small = [one for one in things if type(one) is int and 0 <= one <= _MOST_BESIDE and one != number]
-    return " ".join(map(str, sorted(small)))
-
-
-def _letters(things: list[Any]) -> str:
-    return "".join(sorted([one for one in things if type(one) is str and len(one) == 1]))
-
-
-# Numbers, or rows of the same length or of numbers only, that make a table.
-_FEWEST_ROWS = 16
-
-
-def _is_in_table(thing: Any, held: list[Any], above: list[Any], ours: set[int]) -> bool:
-    """Return whether this is a table of numbers, or a row of one."""
-    if _numbers(held) >= _FEWEST_ROWS:
-        return True
-    kind = _kind(thing)
-    length, is_of_numbers = len(held), _numbers(held) == len(held)
-    for holder in _holders(thing, above, ours) if kind in (tuple, list, dict) else ():
-        rows: list[Any] = gc.get_referents(holder) if _kind(holder) in (tuple, list, dict) else []
-        alike = 0
-        for row in rows:
-            parts: list[Any] = gc.get_referents(row) if _kind(row) is kind else []
-            alike += bool(parts) and (len(parts) == length or (is_of_numbers and _numbers(parts) == len(parts)))
-        if alike >= _FEWEST_ROWS:
-            return True
-    return False
-
-
-def _numbers(things: list[Any]) -> int:
-    return len([one for one in things if _kind(one) is int])
 
 
 def _holders(thing: object, above: list[Any], ours: set[int]) -> list[Any]:

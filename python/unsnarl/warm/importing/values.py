@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 # The file mode mask of learning runs. No import sets this one; it keeps files as private as the usual 077 does.
 MASK = 0o076
-# One row a global: the module asked for, a digest of the value, and the text of its recipe.
+# One row a global: the module asked for, a digest of the value, and the text of its recipe. Rows without a module are
+# places that hold the process's number, with this number and how many do.
 Table = dict[tuple[str, str], tuple[str, str, str]]
 
-# Before a digest of what is beside the process's number.
-_BESIDE = " beside "
+# After the name of a place, and before the number of an earlier run's process that it holds as well.
+_OF_EARLIER = " of process "
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _KINDS = frozenset(_SCALARS)
@@ -150,12 +151,20 @@ def write(
     """Write the values to compare with another run, without the globals in ``known``, whose recipes are known.
 
     ``others`` are further values, of no global: ``(module asked for, module, name, value)``. So is the process's
-    number in whatever else the imports have made: a place differs that has it in both runs.
+    number in whatever else the imports have made. Earlier runs have written their values to the same directory.
     """
+    earlier = _earlier(path)
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        rows = (table(modules, known) | of_process()).items()
+        rows = (table(modules, known) | of_process(earlier)).items()
         file.writelines(f"{owners.get(name, '')}\t{name}\t{key}\t{row[1]}\t{row[2]}\n" for (name, key), row in rows)
         file.writelines(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n" for owner, name, key, value in others)
+
+
+def _earlier(path: str) -> set[str]:
+    """Return the numbers of the processes of earlier runs that have been found in them."""
+    directory = os.path.dirname(path)
+    names = [name for name in os.listdir(directory) if name.endswith(".values")]
+    return {number for name in names for number in numbers_of(read(os.path.join(directory, name)))}
 
 
 def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
@@ -170,18 +179,37 @@ def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
 
 def differs(module: str, name: str) -> str:
     """Say that a row differs; those without a module hold the process's number."""
-    return (
-        f"{module}.{name} differs from run to run"
-        if module
-        else f"{name.partition(_BESIDE)[0]} keeps the number of its process"
-    )
+    return f"{module}.{name} differs from run to run" if module else f"{name} keeps the number of its process"
 
 
-def of_process() -> Table:
-    """Return the places that hold this process's number, but for globals and instances, as rows of a table."""
-    digest = str(_digest(os.getpid()))
-    found = holders.of_number(os.getpid())
-    return {("", f"{place}{_BESIDE}{_digest(beside)}"): ("", digest, "") for place, beside in found}
+def of_process(earlier: Iterable[str]) -> Table:
+    """Return the places that hold this process's number, but for globals and instances, as rows of a table.
+
+    Further rows say where the numbers of ``earlier`` processes are here. A number that is a constant is in both.
+    """
+    own = str(os.getpid())
+    found: Table = {}
+    for text in sorted({own, *earlier}):  # a text, since a list of numbers would hold what is searched for
+        mark = "" if text == own else f"{_OF_EARLIER}{text}"
+        for place, count in holders.of_number(int(text)).items():
+            found["", f"{place}{mark}"] = ("", str(_digest(int(text))), f"{text} {count}")
+    return found
+
+
+def numbers_of(rows: Table) -> set[str]:
+    """Return the number of the process that has written these rows, if it was in one of their places."""
+    return {
+        row[2].partition(" ")[0] for (module, place), row in rows.items() if not module and _OF_EARLIER not in place
+    }
+
+
+def _keeps_number(place: str, before: Table, after: Table) -> bool:
+    """Return whether a place holds the number of each of two processes, in the first one not only as a constant."""
+    if ("", place) not in before or _OF_EARLIER in place:
+        return False
+    number, _, count = before["", place][2].partition(" ")
+    constants = after.get(("", f"{place}{_OF_EARLIER}{number}"), ("", "", " 0"))[2].partition(" ")[2]
+    return int(count) > int(constants)
 
 
 def is_today(value: object) -> bool:
@@ -203,6 +231,9 @@ def differing(before: Table, after: Table) -> list[tuple[str, str, str, Recipe |
     found: list[tuple[str, str, str, Recipe | None]] = []
     random: set[tuple[str, str]] = set()
     for (name, key), (owner, digest, text) in after.items():
+        if not name:
+            found += [(owner, name, key, None)] if _keeps_number(key, before, after) else []
+            continue
         _, old, was = before.get((name, key), (owner, digest, text))
         if old != digest:
             agreed = _agreed(*(Recipe.parse(each) if each else None for each in (was, text)))

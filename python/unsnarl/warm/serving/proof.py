@@ -36,8 +36,9 @@ class Proof:
                 return f"{one.module}.{one.name} is no time of its import"
         known = {(one.module, one.name) for one in facts.renewals}
         after = values.table(facts.modules, known)
-        if any(not module for module, _ in self._before):
-            after |= values.of_process()
+        numbers = values.numbers_of(self._before)
+        if numbers:
+            after |= values.of_process(numbers)
         differing = values.differing(self._before, after)
         differing = [row for row in differing if not (facts.asks_umask and self._is_mask(*row[1:3]))]
         for _, module, name, recipe in differing:
