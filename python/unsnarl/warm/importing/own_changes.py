@@ -4,16 +4,22 @@ A module that is imported ahead reads the caller's value, where a plain run woul
 is imported after code of the command has run, and that reads what the command may change, is not imported ahead.
 
 A variable counts as changed if its name is a constant of the command's own file, and that file does more with the
-environment than to read it, or if a loaded module has a statement that sets or removes it. Names that are put together
-at run time are not seen.
+environment than to read it, or if another module has a statement that sets or removes it. If a file sets a variable by
+a name that is put together at run time (of a ``.env`` file), any variable counts as changed.
+
+Only a learning run loads it: it needs ``ast``.
 """
 
 from __future__ import annotations
 
+import ast
+
+from . import environment_writes
+from .environment_writes import Writes, identifier, text_of
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _NAMES_THE_ENVIRONMENT = (b"environ", b"putenv", b"unsetenv")
 _CALLS = ("putenv", "unsetenv")
@@ -27,14 +33,24 @@ class Changes:
         """Take source and syntax tree of the file."""
         self.of_directory = b"chdir" in source
         self.variables: frozenset[str] = frozenset()
+        # Whether it may be any variable.
+        self.are_any = False
         if tree is not None and any(name in source for name in _NAMES_THE_ENVIRONMENT) and _may_write(tree):
             self.variables = frozenset(_constants(tree))
+        if tree is not None and b"env" in source:
+            self.are_any = environment_writes.of(tree, is_own=True).are_any
+
+    def has(self, name: str) -> bool:
+        """Return whether a variable may have been changed."""
+        return self.are_any or name in self.variables
+
+    def has_beginning(self, beginning: str) -> bool:
+        """Return whether a variable with this beginning may have been changed."""
+        return self.are_any or any(name.startswith(beginning) for name in self.variables)
 
 
 def _may_write(tree: ast.Module) -> bool:
     """Return whether a file may change the environment: it does more than read one variable, or all."""
-    import ast
-
     read: set[ast.AST] = set()
     for node in ast.walk(tree):
         if (isinstance(node, ast.Attribute) and node.attr in _READING) or (
@@ -51,38 +67,39 @@ def _is_environment(node: ast.AST) -> bool:
 
 
 def _name_of(node: ast.AST) -> str:
-    import ast
-
-    if isinstance(node, ast.Name):
-        return node.id
     if isinstance(node, ast.alias):
         return node.name if node.asname else ""
-    return node.attr if isinstance(node, ast.Attribute) else ""
+    return identifier(node)
 
 
-def _constants(tree: ast.Module) -> Iterable[str]:
-    import ast
-
+def _constants(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
-            yield node.value if isinstance(node.value, str) else node.value.decode("utf-8", "surrogateescape")
+            yield text_of(node.value)
         elif isinstance(node, ast.keyword) and node.arg:  # of `os.environ.update(NAME="value")`
             yield node.arg
 
 
-def written(sources: Iterable[bytes], names: set[str]) -> set[str]:
-    """Return which of these variables a statement in one of these sources sets or removes."""
-    import re
+class Source:
+    """The source of a module other than the command's own file."""
 
-    found: set[str] = set()
-    spelled = "|".join(map(re.escape, sorted(names))).encode()
-    name = rb"""[bru]?["'](%s)["']""" % spelled
-    changes = re.compile(
-        rb"(?:environb?\[\s*%s\s*\]\s*=[^=]|del\s+[\w.]*environb?\[\s*%s|(?:putenv|unsetenv)\(\s*%s"
-        rb"|environb?\.(?:setdefault|pop|__setitem__)\(\s*%s)" % (name, name, name, name)
-    )
-    for source in sources if names else ():
-        if any(word in source for word in _NAMES_THE_ENVIRONMENT):
-            for match in changes.finditer(source):
-                found.update(group.decode() for group in match.groups() if group)
+    def __init__(self, text: bytes, *, is_run: bool, is_installed: bool) -> None:
+        self.text = text
+        # Whether its body has been run under watch.
+        self.is_run = is_run
+        # Of the standard library or an installed package, where a name that is put together is a caller's, or the
+        # variable is set for another process (`os`, `requests`, `httpie`), as far as was seen.
+        self.is_installed = is_installed
+
+
+def written(sources: Iterable[Source]) -> Writes:
+    """Return which variables statements of these modules set or remove."""
+    found = Writes()
+    for source in sources:
+        if environment_writes.may_write(source.text):
+            try:
+                tree = ast.parse(source.text)
+            except (SyntaxError, ValueError):
+                continue  # no run can import it
+            found.add(environment_writes.of(tree, is_run=source.is_run), is_installed=source.is_installed)
     return found

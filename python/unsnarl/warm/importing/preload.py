@@ -15,13 +15,14 @@ from importlib.machinery import PathFinder
 from zipimport import ZipImportError, zipimporter
 
 from . import holders
-from . import own_changes as changes_of
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
     from typing import Any
+
+    from .own_changes import Changes
 
 # Placeholder for the command's arguments while it is imported. A module that copies sys.argv copies the
 # placeholder, by which the copy is found.
@@ -96,6 +97,8 @@ class Import:
         self.is_after_code = is_after_code
         # Whether the file may have changed `sys.path` by then, so that another module is found.
         self.is_late = is_late
+        # Why it is late, in words, if that is not the reason.
+        self.why_late = ""
         # Whether each run imports it, judged by where the statement is.
         self.is_certain = is_certain
         # Whether it is from `from package import name`, where the name may be no module.
@@ -122,23 +125,25 @@ def _own_file(command: Command) -> tuple[bytes, str] | None:
         return file.read(), path
 
 
-def before_imports(command: Command) -> tuple[bool, changes_of.Changes]:
+def before_imports(command: Command) -> tuple[bool, Changes]:
     """Return whether no code of the command's own file runs before the imports that each run makes, and its changes.
 
     Such code, or a module that only some runs import before, may change the environment, which an import may copy.
     """
     import ast
 
+    from .own_changes import Changes
+
     own = _own_file(command)
     if own is None:
-        return False, changes_of.Changes()
+        return False, Changes()
     source, tree = own[0], ast.parse(*own)
     ends = [node.end_lineno or node.lineno for node, is_certain in _statements(tree.body, True) if is_certain]
     last = max(ends, default=0)
     before = b"\n".join(source.splitlines()[:last])
     # A function of the file may be called by a module that it imports.
     is_kept = b"environ" not in before and b"putenv" not in before
-    return is_kept and all(map(_is_quiet, _until(tree.body, last))), changes_of.Changes(source, tree)
+    return is_kept and all(map(_is_quiet, _until(tree.body, last))), Changes(source, tree)
 
 
 def _first_code(tree: ast.Module) -> tuple[int, int]:
@@ -190,10 +195,25 @@ def imports(command: Command) -> list[Import]:
     return list(unique.values())
 
 
+def leave_to_runs(named: list[Import], excluded: list[str]) -> None:
+    """Leave to the runs what is imported after a module that each run imports, and that is not imported ahead.
+
+    It may depend on what that module does while it is imported.
+    """
+    left = ""
+    for one in named:
+        if not left and one.is_certain and one.name in excluded:
+            left = one.name
+        if left:
+            one.is_late, one.is_certain = True, False
+            one.why_late = f"each run imports {left} before it" if one.name != left else "-"
+
+
 def put_off(command: Command, named: list[Import]) -> list[str]:
-    """Return in words what is not imported, since only the command knows where it is."""
-    late = [one.name for one in named if one.is_late and not one.is_from and one.name not in sys.modules]
-    return [f"{name} is not imported ahead: {command.name} changes sys.path before it imports it" for name in late]
+    """Return in words what is not imported, since only the command knows where it is, or what is done before."""
+    late = [one for one in named if one.is_late and not one.is_from and one.name not in sys.modules]
+    path = f"{command.name} changes sys.path before it imports it"
+    return [f"{one.name} is not imported ahead: {one.why_late or path}" for one in late if one.why_late != "-"]
 
 
 def without_late(loaded: dict[str, str], named: list[Import]) -> dict[str, str]:

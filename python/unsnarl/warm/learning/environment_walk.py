@@ -162,12 +162,12 @@ class Walks:
         # Modules of _BOUNDS that were imported, and whether a walk goes on whose values do not matter.
         self.summing: list[str] = []
         self.is_unread = False
-        # Variables that the command may have set before the imports of now.
-        self.changed: frozenset[str] = frozenset()
+        # Returns whether the command may have set a variable with a beginning before a module is imported.
+        self.is_changed: Callable[[str, str], bool] = lambda _beginning, _module: False
 
     def begin(self, fail: Callable[[], None], read: Callable[[str], bytes], module: str) -> Walk:
         """Begin a walk of a module; ``fail`` is called if it reads the whole environment."""
-        self._walks.append(Walk(fail, self._take, read, module))
+        self._walks.append(Walk(fail, lambda beginning: self._take(beginning, module), read, module))
         return self._walks[-1]
 
     def end_with(self, module: str) -> None:
@@ -199,8 +199,8 @@ class Walks:
         """Return the modules that keep another value than with the usual environments."""
         return [module for module in self.summing if not _is_bound(module)]
 
-    def _take(self, beginning: str) -> bool:
-        if any(name.startswith(beginning) for name in self._volatile | self.changed):
+    def _take(self, beginning: str, module: str) -> bool:
+        if any(name.startswith(beginning) for name in self._volatile) or self.is_changed(beginning, module):
             return False
         self.prefixes.add(beginning)
         return True

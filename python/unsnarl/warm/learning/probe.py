@@ -27,6 +27,7 @@ from ..importing import main_module, own_changes, path_changes, preload, tempora
 from ..renewals import TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, Renewal
 from . import (
     arguments,
+    changes_before,
     effects,
     kept,
     kept_times,
@@ -42,10 +43,13 @@ from .watch import Watch
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
+
+    _Found = TypeVar("_Found")
 
 # Loaded here, since preload needs them: they must not count as the command's.
-_LOADED = (ast, importlib.util, path_changes)
+_LOADED = (ast, importlib.util, own_changes, path_changes)
 
 
 def _try(watch: Watch, name: str) -> bool:
@@ -73,12 +77,13 @@ def _import_all(
     # If one module of a foreign package is a plug-in, others of the package may import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
     unkept = process_state.Unkept()
+    _note_libraries(watch, "")
     for one in named:
-        watch.import_after_code(changes if one.is_after_code else None)
+        watch.before.begin(changes if one.is_after_code else None)
         if one.is_certain and one.name not in excluded and one.is_wanted():
             _import_one(watch, command, one.name)
     watch.copies.are_fillable = False
-    watch.import_after_code(changes)
+    watch.before.begin(changes)
     process = _first_look(watch, unkept)
     process.own = plugins.hosts_of([one.name for one in named if one.is_certain])
     for one in named:
@@ -87,6 +92,13 @@ def _import_all(
     for name, origin in expected.items():
         if name not in excluded and plugins.top_of(name) not in left_out:
             _judge_origin(watch, name, origin, _import_other(watch, command, name, hosts, process))
+
+
+def _note_libraries(watch: Watch, name: str, news: Iterable[str] = ("",)) -> None:
+    """Note what variables the libraries read that a module has loaded, if one of these new modules is in C."""
+    files = (getattr(sys.modules.get(new), "__file__", None) if new else ".so" for new in news)
+    if any(isinstance(file, str) and file.endswith(".so") for file in files):
+        watch.before.note_libraries(_unwatched(watch, outcome.prefixes_of_libraries), name)
 
 
 def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
@@ -118,6 +130,7 @@ def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
     watch.current = name
     before, was_loaded = set(sys.modules), preload.has_loaded(command)
     is_there = _try(watch, name)
+    _note_libraries(watch, name, sys.modules.keys() - before)
     if preload.has_loaded(command) and not was_loaded:
         watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
     if is_there:
@@ -133,7 +146,7 @@ def _first_look(watch: Watch, unkept: process_state.Unkept) -> process_state.Pro
     return process_state.Process()
 
 
-def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
+def _unwatched(watch: Watch, look: Callable[[], _Found]) -> _Found:
     """Call a function of ours without recording."""
     watch.is_on = False
     try:
@@ -235,6 +248,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         program.announce()
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         named = preload.imports(command)
+        preload.leave_to_runs(named, excluded)
         watch.copies.are_fillable, changes = preload.before_imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
@@ -246,29 +260,12 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     return [one.name for one in named if one.is_certain]
 
 
-def _judge_changes(watch: Watch) -> None:
-    """Refuse modules that read a variable which a function of another module sets, perhaps before they are imported."""
-    prefixes = outcome.prefixes_of_libraries() if watch.changes.variables else ()
-    for name in sorted(watch.changes.variables):
-        if name.startswith(prefixes):
-            watch.fatal.append(("", f"a library reads ${name} when it is loaded, and the command may set it before"))
-    read = watch.reads_after_code.keys() - watch.variables
-    for name in own_changes.written(_sources(), set(read)):
-        for module in sorted(watch.reads_after_code[name]):
-            watch.fatal.append(
-                (module, f"{module} reads ${name}, which the command may set before, while it is imported")
-            )
-
-
-def _sources() -> Iterator[bytes]:
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str) and path.endswith(".py"):
-            try:
-                with open(path, "rb") as file:
-                    yield file.read()
-            except OSError:
-                continue  # in an archive, or gone
+def _judge_changes(watch: Watch, expected: dict[str, str], excluded: list[str]) -> None:
+    """Leave modules to the runs that read what a function of another module may have set before."""
+    watch.fatal += watch.before.of_libraries()
+    files = [*expected.values(), *map(changes_before.file_of, excluded)]
+    watch.fatal += watch.before.of_modules(files, watch.variables)
+    watch.opened |= watch.before.looked_at
 
 
 def _judge(watch: Watch, command: preload.Command, descriptors: set[str]) -> None:
@@ -311,14 +308,15 @@ def main(args: list[str], made: temporary.Directories) -> None:
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(values.MASK)
     start = kept_times.now()
-    roots = _watched(watch, command, *_wishes(wanted_file))
+    wishes = _wishes(wanted_file)
+    roots = _watched(watch, command, *wishes)
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += kept_times.find(watch, start, found)
     _judge(watch, command, descriptors)
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
-    _judge_changes(watch)  # last: it loads modules that must not count as the command's
+    _judge_changes(watch, *wishes)  # last: it loads modules that must not count as the command's
     _write(out, outcome.result(watch, command, found), watch, roots)
 
 
@@ -328,10 +326,11 @@ def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> 
         each = {"", *roots}
         effects.take_back([path for by, path, is_found in watch.directories if by not in each or not is_found])
     excludes: list[str] = []
+    left = watch.before.blamed.intersection(roots)
     for module, reason in dict.fromkeys(watch.fatal):
-        if module in roots or not module:
-            result.refusals.append(reason)
-        else:
+        if module in left or (module and module not in roots):
             excludes.append(f"exclude\t{module}\t{reason}\n")
+        elif not left:  # else it is judged once more, without what is imported after these modules
+            result.refusals.append(reason)
     with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write("".join(excludes) + facts_of.dump(result))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from .. import facts as facts_of
-from ..importing import bodies, own_changes, temporary
+from ..importing import bodies, temporary
 from ..renewals import DIRECTORY, ENVIRONMENT_COPY, WORKING_DIRECTORY, Renewal
-from . import effects, environment_copies, environment_walk, kept, path_lookups, recorders
+from . import changes_before, effects, environment_copies, environment_walk, kept, path_lookups, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -78,16 +78,12 @@ class Watch:
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
-        # The changes that the command's own file may make before the current imports, and what these read.
-        self.changes = own_changes.Changes()
-        self.reads_after_code: dict[str, set[str]] = {}
-        self._is_after_code = False
+        self.before = changes_before.Before(self.walks)
 
-    def import_after_code(self, changes: own_changes.Changes | None) -> None:
-        """Note that code of the command may run before the modules that are imported from now on; None: it does not."""
-        self._is_after_code = changes is not None
-        self.changes = changes or own_changes.Changes()
-        self.walks.changed = self.changes.variables
+    def leave(self, reason: str) -> None:
+        """Note that the current module must not be imported ahead because of what the command may do before."""
+        self.before.blamed.add(self.current)
+        self.fail(reason)
 
     def fail(self, reason: str) -> None:
         """Note that the current module must not be imported ahead."""
@@ -112,10 +108,8 @@ class Watch:
         if name in VOLATILE:
             self.fail(f"reads ${name}, which differs from call to call,")
             return
-        if name in self.changes.variables:
-            self.fail(f"reads ${name}, which the command may set before,")
-        elif self._is_after_code:
-            self.reads_after_code.setdefault(name, set()).add(self.current)
+        if self.before.note_read(name, self.current):
+            self.leave(f"reads ${name}, which the command may set before,")
         self.reads[name] = self.reads.get(name, 0) + 1
 
     def walk(self, reason: str) -> environment_walk.Walk:
@@ -164,8 +158,8 @@ class Watch:
         """Note that the working directory was read."""
         if self.is_on:
             known = KEPT_DIRECTORY.get(bodies.importing())
-            if known is None and self.changes.of_directory:
-                self.fail("reads the working directory, which the command may change before,")
+            if known is None and self.before.changes.of_directory:
+                self.leave("reads the working directory, which the command may change before,")
             if known is None:
                 self.asks_cwd = True
                 self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1

@@ -1,0 +1,160 @@
+"""What the command may change before a module is imported, and which modules have read of it.
+
+A module that has is left to the runs (:mod:`..importing.own_changes`).
+
+Invariant: a change that learning cannot see in a source is a change of the libraries' own, in C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from ..importing.own_changes import Changes, Source, written
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from ..importing.environment_writes import Writes
+    from .environment_walk import Walks
+
+# Beginnings of variables that OpenSSL reads: almost every program loads it, and almost none sets these before.
+_OF_OPENSSL = ("SSL_", "OPENSSL_")
+
+
+class Before:
+    """Collects what modules read that are imported after code of the command has run."""
+
+    def __init__(self, walks: Walks) -> None:
+        # The changes that the command's own file may make before the current imports.
+        self.changes = Changes()
+        # Modules that must not be imported ahead because of them.
+        self.blamed: set[str] = set()
+        self._is_after_code = False
+        self._read: dict[str, set[str]] = {}
+        self._beginnings: dict[str, set[str]] = {}
+        # Beginnings of the variables that libraries in C read when they are loaded, and the modules that load them.
+        self._of_libraries: dict[str, str] = {}
+        # Files of modules that are not loaded, on whose statements the judgement depends.
+        self.looked_at: set[str] = set()
+        walks.is_changed = self._note_beginning
+
+    def begin(self, changes: Changes | None) -> None:
+        """Note that code of the command may run before the modules that are imported from now on; None: it does not."""
+        self._is_after_code = changes is not None
+        self.changes = changes or Changes()
+
+    def note_read(self, name: str, module: str) -> bool:
+        """Note that a module reads a variable; return whether the command's own file may have changed it before."""
+        if self._is_after_code:
+            self._read.setdefault(name, set()).add(module)
+        return self.changes.has(name)
+
+    def _note_beginning(self, beginning: str, module: str) -> bool:
+        """Note the same for all variables with a beginning."""
+        if self._is_after_code:
+            self._beginnings.setdefault(beginning, set()).add(module)
+        is_changed = self.changes.has_beginning(beginning)
+        if is_changed:
+            self.blamed.add(module)
+        return is_changed
+
+    def note_libraries(self, beginnings: Iterable[str], module: str) -> None:
+        """Note what the loaded libraries read; ``module`` has loaded those that are new."""
+        for beginning in beginnings:
+            self._of_libraries.setdefault(beginning, module if self._is_after_code else "")
+
+    def of_libraries(self) -> list[tuple[str, str]]:
+        """Return modules that load a library whose variables the command's own file may have set, and why."""
+        found: list[tuple[str, str]] = []
+        for beginning, module in self._of_libraries.items():
+            names = sorted(name for name in self.changes.variables if name.startswith(beginning))
+            if module and (names or (self.changes.are_any and beginning not in _OF_OPENSSL)):
+                name = names[0] if names else f"{beginning}…"
+                found.append((module, _WHY.format(module, f"loads a library that reads ${name}")))
+        return self._blame(found)
+
+    def of_modules(self, unloaded: Iterable[str], set_by_imports: set[str]) -> list[tuple[str, str]]:
+        """Return modules that read what a function of another module may have set before, and why.
+
+        ``unloaded`` are files of modules that runs have loaded and that are not imported here. ``set_by_imports`` are
+        variables that belong to the key, with what imports make of them.
+        """
+        if not (self._read or self._beginnings or any(self._of_libraries.values())):
+            return []
+        loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        self.looked_at.update(path for path in unloaded if path.endswith(".py") and path not in loaded)
+        writes = written([*_loaded(), *_unloaded(sorted(self.looked_at))])
+        found: list[tuple[str, str]] = []
+        for name, modules in self._read.items():
+            if writes.are_any or (name in writes.names and name not in set_by_imports):
+                found += [(module, _WHY.format(module, f"reads ${name}")) for module in sorted(modules)]
+        for beginning, modules in self._beginnings.items():
+            if _is_among(beginning, writes):
+                found += [(module, _WHY.format(module, f"reads ${beginning}…")) for module in sorted(modules)]
+        for beginning, module in self._of_libraries.items():
+            if module and beginning not in _OF_OPENSSL and _is_among(beginning, writes):
+                found.append((module, _WHY.format(module, f"loads a library that reads ${beginning}…")))
+        return self._blame(found)
+
+    def _blame(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        self.blamed.update(module for module, _ in found)
+        return found
+
+
+_WHY = "{} {}, which the command may set before, while it is imported"
+
+
+def _is_among(beginning: str, writes: Writes) -> bool:
+    return writes.are_any or any(name.startswith(beginning) for name in writes.names)
+
+
+def _loaded() -> Iterator[Source]:
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.endswith(".py") and not name.startswith(("_unsnarl", "unsnarl")):
+            yield from _read(path, is_run=name != "__main__", is_installed=_is_installed(path))
+
+
+def _is_installed(path: str) -> bool:
+    library = os.path.dirname(os.__file__) + "/"
+    return path.startswith(library) or "/site-packages/" in path or "/dist-packages/" in path
+
+
+def _unloaded(paths: Iterable[str]) -> Iterator[Source]:
+    for path in paths:
+        yield from _read(path, is_run=False, is_installed=_is_installed(path))
+
+
+def _read(path: str, *, is_run: bool, is_installed: bool) -> Iterator[Source]:
+    try:
+        with open(path, "rb") as file:
+            yield Source(file.read(), is_run=is_run, is_installed=is_installed)
+    except OSError:
+        return  # in an archive, or gone
+
+
+def file_of(name: str) -> str:
+    """Return the file of a module that is not loaded, without importing anything; or nothing."""
+    path: Any = None
+    spec: Any = None
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        spec = _find(".".join(parts[:end]), path)
+        if spec is None:
+            return ""
+        path = spec.submodule_search_locations
+    return str(spec.origin or "")
+
+
+def _find(name: str, path: Any) -> Any:
+    finders: list[Any] = [*sys.meta_path]
+    for finder in finders:
+        with contextlib.suppress(AttributeError, ImportError, TypeError, ValueError):
+            spec = finder.find_spec(name, path)
+            if spec is not None:
+                return spec
+    return None

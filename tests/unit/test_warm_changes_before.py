@@ -1,0 +1,76 @@
+"""Which modules are left to the runs because of what the command may change before it imports them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from unsnarl.warm.importing.own_changes import Changes
+from unsnarl.warm.learning import changes_before
+from unsnarl.warm.learning.changes_before import Before, file_of
+from unsnarl.warm.learning.environment_walk import Walks
+
+
+def _changes(text: str) -> Changes:
+    source = f"import os\n{text}\n".encode()
+    return Changes(source, ast.parse(source))
+
+
+def _before(text: str) -> Before:
+    before = Before(Walks(frozenset()))
+    before.begin(_changes(text))
+    return before
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning", "is_blamed"),
+    [
+        ("os.environ['OMP_NUM_THREADS'] = '1'", "OMP_", True),
+        ("os.environ['OMP_NUM_THREADS'] = '1'", "MKL_", False),
+        ("os.environ['OPENSSL_CONF'] = ''", "OPENSSL_", True),
+        ("load_dotenv()", "OMP_", True),
+        ("load_dotenv()", "OPENSSL_", False),
+        ("os.environ.get('OMP_NUM_THREADS')", "OMP_", False),
+    ],
+)
+def test_a_library_whose_variables_the_own_file_sets(text: str, beginning: str, is_blamed: bool) -> None:
+    before = _before(text)
+    before.note_libraries([beginning], "math")
+    assert [module for module, _ in before.of_libraries()] == (["math"] if is_blamed else [])
+    assert before.blamed == ({"math"} if is_blamed else set())
+
+
+def test_a_library_that_was_loaded_before_the_commands_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_before, "_loaded", lambda: iter(()))
+    before = Before(Walks(frozenset()))
+    before.begin(None)
+    before.note_libraries(["OMP_"], "early")
+    before.begin(_changes("load_dotenv()"))
+    before.note_libraries(["OMP_"], "late")
+    assert before.of_libraries() == before.of_modules([], set()) == []
+
+
+def test_what_another_module_sets(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setattr(changes_before, "_loaded", lambda: iter(()))
+    file = f"{tmp_path}/sets.py"
+    before = Before(walks := Walks(frozenset()))
+    before.begin(Changes())
+    assert not before.note_read("X", "reads")
+    assert not walks.is_changed("X_", "walks")
+    before.note_libraries(["X_"], "loads")
+    for text, blamed in (("other = 1", set[str]()), ("os.environ['X'] = '1'", {"reads"})):
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f"import os\n{text}\n")
+        assert {module for module, _ in before.of_modules([file], set())} == blamed
+    assert before.of_modules([file], {"X"}) == []  # it belongs to the key, with what imports make of it
+    for text in ("os.environ['X_1'] = '1'", "os.environ[name] = '1'"):
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f"import os\n{text}\n")
+        assert {"walks", "loads"} <= {module for module, _ in before.of_modules([file], set())}
+    assert before.looked_at == {file}
+
+
+def test_the_file_of_a_module_that_is_not_imported() -> None:
+    assert file_of("json.tool").endswith("/json/tool.py")
+    assert file_of("there.is.none") == ""
