@@ -143,6 +143,15 @@ def test_a_body_that_was_run_under_watch_sets_what_was_seen() -> None:
     assert written([_source("import os\ndef f(name):\n    os.environ[name] = '1'\n", is_run=True)]).are_any
 
 
+def test_of_an_installed_package_only_some_names_are_wanted() -> None:
+    text = "import os\nos.environ['X_1'] = os.environ['Y'] = '1'\n"
+    installed = _source(text, is_installed=True)
+    assert not written([installed], ["'X'"]).names
+    assert written([installed], ["X_"]).names == {"X_1", "Y"}
+    assert written([_source(text)], []).names == {"X_1", "Y"}
+    assert written([_source("load_dotenv()", is_installed=True)], []).are_any
+
+
 def test_a_source_that_cannot_be_parsed_sets_nothing() -> None:
     assert not written([_source("os.environ[name] = = 1\n")]).are_any
 

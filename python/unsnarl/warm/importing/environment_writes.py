@@ -9,6 +9,7 @@ Must never run a line of the file. Invariant: what may be another name than the 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -56,11 +57,16 @@ class Writes:
         self.are_any = self.are_any or (other.are_of_file if is_installed else other.are_any)
 
 
-def may_write(source: bytes) -> bool:
-    """Return whether a file could set a variable: a quick look."""
-    import re
+def may_write(source: bytes, parts: Iterable[str] | None = None) -> bool:
+    """Return whether a file could set a variable: a quick look.
 
-    return (b"env" in source) and re.search(_SUSPECT, source) is not None
+    With ``parts``: one whose name has one of these parts, as the file spells it, or one that is read from a file.
+    """
+    if b"env" not in source or re.search(_SUSPECT, source) is None:
+        return False
+    return parts is None or any(
+        part.encode("utf-8", "surrogateescape") in source for part in (*parts, "dotenv", "read_env")
+    )
 
 
 def of(tree: ast.Module, *, is_own: bool = False, is_run: bool = False) -> Writes:
@@ -70,9 +76,9 @@ def of(tree: ast.Module, *, is_own: bool = False, is_run: bool = False) -> Write
     ``is_run``: the body of the file has been watched, so that names put together there are known.
     """
     file, writes = _File(tree), Writes()
-    later = _inside(tree, lambda _function: True) if is_run else None
-    passing = _inside(tree, _is_of_context) if not is_own else set[int]()
-    for node in ast.walk(tree):
+    later = _inside(file.nodes, lambda _function: True) if is_run else None
+    passing = _inside(file.nodes, _is_of_context) if not is_own else set[int]()
+    for node in file.nodes:
         names = file.names_written(node)
         if names is None and (later is None or id(node) in later) and id(node) not in passing:
             writes.are_any = True
@@ -82,9 +88,9 @@ def of(tree: ast.Module, *, is_own: bool = False, is_run: bool = False) -> Write
     return writes
 
 
-def _inside(tree: ast.Module, is_wanted: Callable[[_Function], bool]) -> set[int]:
+def _inside(nodes: list[ast.AST], is_wanted: Callable[[_Function], bool]) -> set[int]:
     """Return the nodes in functions of a kind."""
-    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    functions = [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     return {id(inner) for function in filter(is_wanted, functions) for inner in ast.walk(function)}
 
 
@@ -100,20 +106,20 @@ class _File:
     """A file's tree, with the names that it has for the environment, and its constants."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._tree = tree
+        self.nodes = [*ast.walk(tree)]
         self._modules: set[str] = set()
         self._environments: set[str] = set()
         # Attributes are apart: `self.environ = os.environ` says nothing of a variable of this name.
         self._attributes: set[str] = set()
         self._loaders: set[str] = set()
-        for node in ast.walk(tree):
+        for node in self.nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._take_import(node)
         for _ in range(2):  # of another name, too
-            for target in [target for node in ast.walk(tree) for target in self._aliases(node)]:
+            for target in [target for node in self.nodes for target in self._aliases(node)]:
                 (self._attributes if isinstance(target, ast.Attribute) else self._environments).add(identifier(target))
-        self._attributes -= {identifier(target) for node in ast.walk(tree) for target in _bound_to_own(node)}
-        self._constants = _constants(tree)
+        self._attributes -= {identifier(target) for node in self.nodes for target in _bound_to_own(node)}
+        self._constants = _constants(self.nodes)
 
     def _take_import(self, node: ast.Import | ast.ImportFrom) -> None:
         for one in node.names:
@@ -212,7 +218,7 @@ class _File:
 
     def hands_on(self) -> bool:
         """Return whether the file hands the environment to a function that may change it, or replaces it."""
-        for node in ast.walk(self._tree):
+        for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in _ENVIRONMENTS:
                 return True
             if isinstance(node, ast.Call) and not _only_reads(node.func):
@@ -254,11 +260,11 @@ def _bound_to_own(node: ast.AST) -> list[ast.expr]:
     return node.targets if is_new and isinstance(node, ast.Assign) else []
 
 
-def _constants(tree: ast.Module) -> dict[str, set[str]]:
+def _constants(nodes: list[ast.AST]) -> dict[str, set[str]]:
     """Return the variables that a file binds to nothing but constants, or to each of some constants in turn."""
     bound: Counter[str] = Counter()
     found: dict[str, list[set[str]]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         bound[_bound_by(node)] += 1
         targets, texts = _texts_bound(node)
         for target in targets:

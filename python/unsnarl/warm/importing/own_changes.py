@@ -92,11 +92,14 @@ class Source:
         self.is_installed = is_installed
 
 
-def written(sources: Iterable[Source]) -> Writes:
-    """Return which variables statements of these modules set or remove."""
+def written(sources: Iterable[Source], parts: Iterable[str] | None = None) -> Writes:
+    """Return which variables statements of these modules set or remove.
+
+    Of installed packages only the names that have one of these ``parts`` are wanted, as a file spells them.
+    """
     found = Writes()
     for source in sources:
-        if environment_writes.may_write(source.text):
+        if environment_writes.may_write(source.text, parts if source.is_installed else None):
             try:
                 tree = ast.parse(source.text)
             except (SyntaxError, ValueError):

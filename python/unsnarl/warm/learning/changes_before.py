@@ -87,7 +87,10 @@ class Before:
             return []
         loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         self.looked_at.update(path for path in unloaded if path.endswith(".py") and path not in loaded)
-        writes = written([*_loaded(), *_unloaded(sorted(self.looked_at))])
+        libraries = [one for one, module in self._of_libraries.items() if module and one not in _OF_OPENSSL]
+        spelled = [text.format(name) for name in self._read for text in ("'{}'", '"{}"', "{}=")]
+        parts = [*spelled, *self._beginnings, *libraries]
+        writes = written([*_loaded(), *_unloaded(sorted(self.looked_at))], parts)
         found: list[tuple[str, str]] = []
         for name, modules in self._read.items():
             if writes.are_any or (name in writes.names and name not in set_by_imports):
@@ -95,8 +98,9 @@ class Before:
         for beginning, modules in self._beginnings.items():
             if _is_among(beginning, writes):
                 found += [(module, _WHY.format(module, f"reads ${beginning}…")) for module in sorted(modules)]
-        for beginning, module in self._of_libraries.items():
-            if module and beginning not in _OF_OPENSSL and _is_among(beginning, writes):
+        for beginning in libraries:
+            module = self._of_libraries[beginning]
+            if _is_among(beginning, writes):
                 found.append((module, _WHY.format(module, f"loads a library that reads ${beginning}…")))
         return self._blame(found)
 
