@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,6 +69,49 @@ def test_a_variable_that_a_function_of_another_module_sets(rig: Rig) -> None:
 
 def test_the_working_directory_that_the_command_changes_before(rig: Rig) -> None:
     script = _command(rig, "import os\nos.chdir('/')\nimport late\nprint(late.VALUE)\n", late="VALUE = os.getcwd()\n")
+    _is_as_plain(rig, script)
+
+
+STATE = {
+    "the directory, in another module": ("import cli\ncli.change()\n", "os.chdir('/')", "os.getcwd()"),
+    "the time zone": ("import os, time\nos.environ['TZ'] = 'UTC-9'\ntime.tzset()\n", "", "__import__('time').timezone"),
+    "a function": ("import os\nos.getppid = 'mine'.upper\n", "", "[os.getppid][0]()"),
+    "the limit of recursion": (
+        "import sys\nsys.setrecursionlimit(4321)\n",
+        "",
+        "__import__('sys').getrecursionlimit()",
+    ),
+    "a module's name": ("import sys, json\nsys.modules['q_x'] = json\n", "", "__import__('q_x').__name__"),
+}
+
+
+@pytest.mark.parametrize("what", STATE)
+def test_what_else_of_the_process_the_command_changes_before(rig: Rig, what: str) -> None:
+    text, change, value = STATE[what]
+    cli = f"import os\ndef change():\n    {change or 'pass'}\n"
+    _is_as_plain(rig, _command(rig, f"{text}import late\nprint(late.VALUE)\n", late=f"VALUE = {value}\n", cli=cli))
+
+
+@pytest.mark.parametrize("where", ["own", "cli"])
+def test_nothing_is_imported_ahead_where_parts_of_the_library_are_replaced(rig: Rig, where: str) -> None:
+    """As gevent and eventlet do it; the names are what counts."""
+    monkey = "import time\ndef patch_all():\n    time.sleep = print\n"
+    own = "import monkey\nmonkey.patch_all()\n" if where == "own" else "import cli\ncli.main()\n"
+    cli = "def main():\n    import monkey\n    monkey.patch_all()\n"
+    late = "from time import sleep\nVALUE = sleep\n"
+    script = _command(rig, f"{own}import late\nprint(late.VALUE)\n", late=late, monkey=monkey, cli=cli)
+    for _ in range(3):
+        assert rig.warm(script).stdout == b"<built-in function print>\n"
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"it replaces parts of the standard library, by patch_all()" in rig.verb("why", script).stdout
+
+
+def test_a_function_in_an_archive_that_sets_a_variable(rig: Rig) -> None:
+    archive = rig.directory / "bin" / "parts.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("cli.py", "import os\ndef prepare():\n    os.environ['Q_X'] = 'set'\n")
+    rig.env |= {"PYTHONPATH": str(archive)}
+    script = _command(rig, "import cli\ncli.prepare()\nimport late\nprint(late.VALUE)\n", late=READS["one"])
     _is_as_plain(rig, script)
 
 

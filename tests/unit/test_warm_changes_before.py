@@ -42,7 +42,7 @@ def test_a_library_whose_variables_the_own_file_sets(text: str, beginning: str, 
 
 
 def test_a_library_that_was_loaded_before_the_commands_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes_before, "_loaded", lambda: iter(()))
+    monkeypatch.setattr(changes_before, "_loaded", dict)
     before = Before(Walks(frozenset()))
     before.begin(None)
     before.note_libraries(["OMP_"], "early")
@@ -52,7 +52,7 @@ def test_a_library_that_was_loaded_before_the_commands_code(monkeypatch: pytest.
 
 
 def test_what_another_module_sets(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(changes_before, "_loaded", lambda: iter(()))
+    monkeypatch.setattr(changes_before, "_loaded", dict)
     file = f"{tmp_path}/sets.py"
     before = Before(walks := Walks(frozenset()))
     before.begin(Changes())

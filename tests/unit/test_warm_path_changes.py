@@ -25,6 +25,15 @@ CHANGES = [
     "if getattr(sys, 'frozen', False):\n    pass\nelse:\n    sys.path.append('x')",
     "def change():\n    sys.path.append('x')",
     "if 'x' not in sys.path:\n    sys.path.append('x')",
+    "sys.modules['sqlite3'] = sys.modules.pop('pysqlite3')",
+    "from sys import modules",
+    "import time\ntime.sleep = print",
+    "import time as clock\ndel clock.sleep",
+    "import os.path\nos.getcwd = print",
+    "import time\nsetattr(time, 'sleep', print)",
+    "import time\ndef change():\n    time.sleep = print",
+    "import time\ntime.tzset()",
+    "sys.setrecursionlimit(5000)",
 ]
 READS = [
     "print(sys.path)",
@@ -34,6 +43,11 @@ READS = [
     "for entry in sys.path:\n    print(entry)",
     "names = [entry for entry in sys.path]",
     "import os\nos.path.join('a', 'b')",
+    "module = sys.modules[__name__]",
+    "if 'x' in sys.modules:\n    print(sys.modules.get('x'))",
+    "import time\nvalue = time.timezone",
+    "sys.stdout = sys.stderr = None",
+    "class Own:\n    pass\nOwn.attribute = 1",
     "if getattr(sys, 'frozen', None) == 'console_exe':\n    sys.path.append('x')",
     "if hasattr(sys, 'frozen'):\n    sys.path.append('x')",
 ]

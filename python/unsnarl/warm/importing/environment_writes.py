@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Spellings of a file that may set a variable: a quick look, before it is parsed.
 _SUSPECT = (
     rb"environb?\s*(?:\[(?:[^\]]*|[^\n]*)\]\s*[=,+]|\|=|as\b|\.(?:update|setdefault|pop|popitem|clear|__\w+item__)\b)"
-    rb"|del\s[^\n]*environ|\b(?:put|unset)env\b|=[^=\n]*environb?\s*(?:[,)#\n]|$|\s(?:or|if|else)\b)|dotenv|read_env"
+    rb"|del\s[^\n]*environ|\b(?:put|unset)env\b|=[^=\n]*environb?\s*(?:[,;)#\n]|$|\s(?:or|if|else)\b)|dotenv|read_env"
 )
 _WITH_A_NAME = ("setdefault", "pop", "__setitem__", "__delitem__")
 _WHOLE = ("clear", "popitem")

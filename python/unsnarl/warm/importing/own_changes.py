@@ -32,6 +32,7 @@ class Changes:
     def __init__(self, source: bytes = b"", tree: ast.Module | None = None) -> None:
         """Take source and syntax tree of the file."""
         self.of_directory = b"chdir" in source
+        self.of_library = replaces_library(source)
         self.variables: frozenset[str] = frozenset()
         # Whether it may be any variable.
         self.are_any = False
@@ -78,6 +79,14 @@ def _constants(tree: ast.Module) -> Iterator[str]:
             yield text_of(node.value)
         elif isinstance(node, ast.keyword) and node.arg:  # of `os.environ.update(NAME="value")`
             yield node.arg
+
+
+def replaces_library(source: bytes) -> str:
+    """Return the call of gevent or eventlet in a source that replaces parts of the standard library, or nothing.
+
+    A module that was imported ahead keeps what it has taken from there (``from time import sleep``).
+    """
+    return next((call.decode() for call in (b"patch_all(", b"monkey_patch(") if call in source), "")
 
 
 class Source:

@@ -1,7 +1,8 @@
-"""Finds the first place where a command's own file may change ``sys.path``.
+"""Finds the first place where a command's own file may change what later imports find.
 
-What the file imports from there on may be another file than without the change, and nobody but the command makes the
-change, which may depend on its arguments. So none of it is imported ahead.
+That is ``sys.path``, ``sys.modules``, an attribute of an imported module, the time zone of the process. What the file
+imports from there on may come out otherwise than without the change, and nobody but the command makes the change, which
+may depend on its arguments. So none of it is imported ahead.
 
 Invariant: in doubt a statement counts as a change. A branch counts as dead only where no plain run takes it.
 """
@@ -13,9 +14,15 @@ import ast
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeGuard
 
 # Beyond the last place of any file.
 NOWHERE = (1 << 62, 0)
+# What of `sys` decides what an import finds, and its methods that only read.
+_FOUND_BY = ("path", "modules")
+_READING = ("get", "items", "keys", "values", "copy", "index", "count")
+# Functions that change the process for what is imported later.
+_SETTING = ("tzset", "setrecursionlimit", "install_as_MySQLdb")
 # Functions that only read a list.
 _READERS = frozenset(("enumerate", "join", "len", "list", "print", "repr", "set", "sorted", "str", "tuple"))
 _ADDING = frozenset(("addsitedir", "addpackage", "addusersitepackages"))
@@ -28,15 +35,22 @@ _WITHOUT_FIRST = ("sys.path.pop(0)", "del sys.path[0]", "sys.path.remove('')")
 
 def first(tree: ast.Module, *, is_module: bool) -> tuple[int, int]:
     """Return line and column of the first change; ``is_module`` says whether the file runs with ``python -m``."""
-    systems = {"sys"} | {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.name == "sys"
-    }
+    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    systems = {"sys"} | {alias.asname or alias.name for alias in imported if alias.name == "sys"}
     found = [place for node in tree.body for place in _changes(node, systems, is_module)]
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in imported} - systems
+    found += [(node.lineno, node.col_offset) for node in ast.walk(tree) if _is_of_process(node, modules)]
     return min(found, default=NOWHERE)
+
+
+def _is_of_process(node: ast.AST, modules: set[str]) -> TypeGuard[ast.Attribute | ast.Call]:
+    """Return whether a node sets an attribute of a module, or calls what changes the process for later imports."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        return _plain_name(node.value) in modules
+    if not isinstance(node, ast.Call):
+        return False
+    is_set = _plain_name(node.func) == "setattr" and bool(node.args) and _plain_name(node.args[0]) in modules
+    return is_set or _name(node.func) in _SETTING
 
 
 def _changes(node: ast.AST, systems: set[str], is_module: bool) -> Iterator[tuple[int, int]]:
@@ -52,14 +66,14 @@ def _changes(node: ast.AST, systems: set[str], is_module: bool) -> Iterator[tupl
 
 
 def _is_change(node: ast.AST, systems: set[str]) -> bool:
-    """Return whether a node names the path, or adds to it; those that only read it are not asked."""
+    """Return whether a node names what imports are found by, or adds to it; those that only read it are not asked."""
     if isinstance(node, ast.ImportFrom):
-        return node.module == "sys" and any(alias.name in ("path", "*") for alias in node.names)
+        return node.module == "sys" and any(alias.name in (*_FOUND_BY, "*") for alias in node.names)
     return _is_path(node, systems) or (isinstance(node, (ast.Attribute, ast.Name)) and _name(node) in _ADDING)
 
 
 def _is_path(node: ast.AST, systems: set[str]) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "path" and _plain_name(node.value) in systems
+    return isinstance(node, ast.Attribute) and node.attr in _FOUND_BY and _plain_name(node.value) in systems
 
 
 def _name(node: ast.AST) -> str:
@@ -77,6 +91,8 @@ def _read_by(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Compare):
         return [node.left, *node.comparators]
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return [node.value]
+    if isinstance(node, ast.Attribute) and node.attr in _READING:
         return [node.value]
     return [node.iter] if isinstance(node, (ast.For, ast.comprehension)) else []
 

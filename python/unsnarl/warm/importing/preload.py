@@ -212,7 +212,7 @@ def leave_to_runs(named: list[Import], excluded: list[str]) -> None:
 def put_off(command: Command, named: list[Import]) -> list[str]:
     """Return in words what is not imported, since only the command knows where it is, or what is done before."""
     late = [one for one in named if one.is_late and not one.is_from and one.name not in sys.modules]
-    path = f"{command.name} changes sys.path before it imports it"
+    path = f"{command.name} changes before what it finds (sys.path, sys.modules, an attribute of a module)"
     return [f"{one.name} is not imported ahead: {one.why_late or path}" for one in late if one.why_late != "-"]
 
 
@@ -337,7 +337,8 @@ def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Im
 
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield node, is_certain
+            # `lazy import` (Python 3.15) imports where the name is first used.
+            yield node, is_certain and not getattr(node, "is_lazy", 0)
             continue
         passed: list[ast.stmt] = []
         if isinstance(node, (ast.Try, ast.TryStar)):

@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 
-from ..importing.own_changes import Changes, Source, written
+from ..importing.own_changes import Changes, Source, replaces_library, written
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Before:
         self._is_after_code = False
         self._read: dict[str, set[str]] = {}
         self._beginnings: dict[str, set[str]] = {}
+        self._in_directory: set[str] = set()
         # Beginnings of the variables that libraries in C read when they are loaded, and the modules that load them.
         self._of_libraries: dict[str, str] = {}
         # Files of modules that are not loaded, on whose statements the judgement depends.
@@ -52,6 +53,12 @@ class Before:
         if self._is_after_code:
             self._read.setdefault(name, set()).add(module)
         return self.changes.has(name)
+
+    def note_directory(self, module: str) -> bool:
+        """Note that a module reads the working directory; return whether the command's own file may have changed it."""
+        if self._is_after_code:
+            self._in_directory.add(module)
+        return self.changes.of_directory
 
     def _note_beginning(self, beginning: str, module: str) -> bool:
         """Note the same for all variables with a beginning."""
@@ -83,14 +90,15 @@ class Before:
         ``unloaded`` are files of modules that runs have loaded and that are not imported here. ``set_by_imports`` are
         variables that belong to the key, with what imports make of them.
         """
-        if not (self._read or self._beginnings or any(self._of_libraries.values())):
-            return []
-        loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-        self.looked_at.update(path for path in unloaded if path.endswith(".py") and path not in loaded)
         libraries = [one for one, module in self._of_libraries.items() if module and one not in _OF_OPENSSL]
         spelled = [text.format(name) for name in self._read for text in ("'{}'", '"{}"', "{}=")]
         parts = [*spelled, *self._beginnings, *libraries]
-        writes = written([*_loaded(), *_unloaded(sorted(self.looked_at))], parts)
+        loaded = _loaded()
+        # Installed packages matter only where a variable was read.
+        others = {path for path in unloaded if path.endswith(".py") and path not in loaded}
+        self.looked_at.update(path for path in others if parts or not _is_installed(path))
+        sources = [*_sources(loaded, self.looked_at, all_of_them=bool(parts))]
+        writes = written(sources if parts else [], parts)
         found: list[tuple[str, str]] = []
         for name, modules in self._read.items():
             if writes.are_any or (name in writes.names and name not in set_by_imports):
@@ -102,7 +110,16 @@ class Before:
             module = self._of_libraries[beginning]
             if _is_among(beginning, writes):
                 found.append((module, _WHY.format(module, f"loads a library that reads ${beginning}…")))
-        return self._blame(found)
+        own = [source.text for source in sources if not source.is_installed]
+        if any(b"chdir" in text for text in own):
+            read = "reads the working directory"
+            found += [(module, _WHY.format(module, read)) for module in sorted(self._in_directory)]
+        return self._blame(found) + self._of_library(own)
+
+    def _of_library(self, own: list[bytes]) -> list[tuple[str, str]]:
+        """Return why nothing can be imported ahead, if the command replaces parts of the standard library."""
+        calls = [self.changes.of_library, *map(replaces_library, own)]
+        return [("", f"it replaces parts of the standard library, by {call})") for call in calls if call][:1]
 
     def _blame(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
         self.blamed.update(module for module, _ in found)
@@ -116,11 +133,26 @@ def _is_among(beginning: str, writes: Writes) -> bool:
     return writes.are_any or any(name.startswith(beginning) for name in writes.names)
 
 
-def _loaded() -> Iterator[Source]:
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str) and path.endswith(".py") and not name.startswith(("_unsnarl", "unsnarl")):
-            yield from _read(path, is_run=name != "__main__", is_installed=_is_installed(path))
+def _loaded() -> dict[str, Any]:
+    """Return the loaded modules by the files of their sources; without unsnarl's own."""
+    found = {getattr(module, "__file__", None): module for module in list(sys.modules.values())}
+    return {
+        path: module
+        for path, module in found.items()
+        if isinstance(path, str)
+        and path.endswith(".py")
+        and not str(getattr(module, "__name__", "")).startswith(("_unsnarl", "unsnarl"))
+    }
+
+
+def _sources(loaded: dict[str, Any], unloaded: Iterable[str], *, all_of_them: bool) -> Iterator[Source]:
+    """Yield the sources of loaded modules, and of other files; installed ones with ``all_of_them`` only."""
+    for path in sorted({*loaded, *unloaded}):
+        is_installed = _is_installed(path)
+        text = _text(path, loaded.get(path)) if all_of_them or not is_installed else None
+        if text is not None:
+            is_run = path in loaded and loaded[path] is not sys.modules.get("__main__")
+            yield Source(text, is_run=is_run, is_installed=is_installed)
 
 
 def _is_installed(path: str) -> bool:
@@ -128,17 +160,15 @@ def _is_installed(path: str) -> bool:
     return path.startswith(library) or "/site-packages/" in path or "/dist-packages/" in path
 
 
-def _unloaded(paths: Iterable[str]) -> Iterator[Source]:
-    for path in paths:
-        yield from _read(path, is_run=False, is_installed=_is_installed(path))
-
-
-def _read(path: str, *, is_run: bool, is_installed: bool) -> Iterator[Source]:
+def _text(path: str, module: Any) -> bytes | None:
+    """Return a source, which may be in an archive; None if it is gone."""
     try:
         with open(path, "rb") as file:
-            yield Source(file.read(), is_run=is_run, is_installed=is_installed)
+            return file.read()
     except OSError:
-        return  # in an archive, or gone
+        with contextlib.suppress(AttributeError, OSError):
+            return bytes(module.__spec__.loader.get_data(path))
+        return None
 
 
 def file_of(name: str) -> str:

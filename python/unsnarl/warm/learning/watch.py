@@ -158,7 +158,7 @@ class Watch:
         """Note that the working directory was read."""
         if self.is_on:
             known = KEPT_DIRECTORY.get(bodies.importing())
-            if known is None and self.before.changes.of_directory:
+            if known is None and self.before.note_directory(self.current):
                 self.leave("reads the working directory, which the command may change before,")
             if known is None:
                 self.asks_cwd = True
