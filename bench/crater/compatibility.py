@@ -103,10 +103,16 @@ def rendered(suites: Iterable[Result], recipes: Iterable[Result], known: Iterabl
 def _suite_row(result: Result, tried_by: str) -> list[str]:
     head = [result["suite"], result["version"], result["python"], tried_by]
     if "ways" not in result:
-        reason = "did not end in time" if "no end after" in result["unprepared"] else "do not run"
-        return [*head, "not known", "not known", f"its tests {reason}, also plainly"]
+        return [*head, "not known", "not known", f"its tests {_why_not(result['unprepared'])}"]
     passed = result["ways"]["plain"]["passed"]
     return [*head, *(_verdict(result, way) for way in ("unsnarl run", "unsnarl run --patch")), f"{passed:,} tests pass"]
+
+
+def _why_not(unprepared: str) -> str:
+    """Return in few words why a suite gave nothing to compare."""
+    if unprepared.startswith("its source distribution has no"):
+        return "are not in its source distribution"
+    return "did not end in time, also plainly" if "no end after" in unprepared else "do not run, also plainly"
 
 
 def _verdict(result: Result, way: str) -> str:

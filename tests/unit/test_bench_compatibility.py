@@ -60,6 +60,8 @@ def test_a_suite_that_does_not_run_plainly_tells_nothing() -> None:
     assert "| not known | not known | its tests do not run, also plainly |" in compatibility.rendered([suite], [])
     suite["unprepared"] = "no test passes plainly (no end after 240 s): ..F."
     assert "its tests did not end in time, also plainly |" in compatibility.rendered([suite], [])
+    suite["unprepared"] = "its source distribution has no tests"
+    assert "its tests are not in its source distribution |" in compatibility.rendered([suite], [])
 
 
 @pytest.mark.parametrize(
