@@ -76,11 +76,6 @@ STATE = {
     "the directory, in another module": ("import cli\ncli.change()\n", "os.chdir('/')", "os.getcwd()"),
     "the time zone": ("import os, time\nos.environ['TZ'] = 'UTC-9'\ntime.tzset()\n", "", "__import__('time').timezone"),
     "a function": ("import os\nos.getppid = 'mine'.upper\n", "", "[os.getppid][0]()"),
-    "the limit of recursion": (
-        "import sys\nsys.setrecursionlimit(4321)\n",
-        "",
-        "__import__('sys').getrecursionlimit()",
-    ),
     "a module's name": ("import sys, json\nsys.modules['q_x'] = json\n", "", "__import__('q_x').__name__"),
 }
 
@@ -96,14 +91,24 @@ def test_what_else_of_the_process_the_command_changes_before(rig: Rig, what: str
 def test_nothing_is_imported_ahead_where_parts_of_the_library_are_replaced(rig: Rig, where: str) -> None:
     """As gevent and eventlet do it; the names are what counts."""
     monkey = "import time\ndef patch_all():\n    time.sleep = print\n"
-    own = "import monkey\nmonkey.patch_all()\n" if where == "own" else "import cli\ncli.main()\n"
-    cli = "def main():\n    import monkey\n    monkey.patch_all()\n"
+    own = "import monkey\nmonkey.patch_all()  # gevent\n" if where == "own" else "import cli\ncli.main()\n"
+    cli = "def main():\n    import monkey\n    monkey.patch_all()  # gevent\n"
     late = "from time import sleep\nVALUE = sleep\n"
     script = _command(rig, f"{own}import late\nprint(late.VALUE)\n", late=late, monkey=monkey, cli=cli)
     for _ in range(3):
         assert rig.warm(script).stdout == b"<built-in function print>\n"
     assert rig.verb("start", "--", script).returncode == 1
     assert b"it replaces parts of the standard library, by patch_all()" in rig.verb("why", script).stdout
+
+
+def test_what_a_module_imports_that_comes_after_a_change_of_the_process(rig: Rig) -> None:
+    text = "import time\ntime.sleep = print\nimport late\nprint(late.VALUE)\n"
+    late = "import dependency\nVALUE = dependency.VALUE\n"
+    script = _command(rig, text, late=late, dependency="from time import sleep\nVALUE = sleep\n")
+    for _ in range(3):
+        rig.start(script)
+        assert rig.served(script).stdout == b"<built-in function print>\n"
+        rig.verb("stop", script)
 
 
 def test_a_function_in_an_archive_that_sets_a_variable(rig: Rig) -> None:

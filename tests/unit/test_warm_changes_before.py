@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from unsnarl.warm.importing.own_changes import Changes
 from unsnarl.warm.learning import changes_before
 from unsnarl.warm.learning.changes_before import Before, file_of
 from unsnarl.warm.learning.environment_walk import Walks
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _changes(text: str) -> Changes:
@@ -74,3 +78,31 @@ def test_what_another_module_sets(monkeypatch: pytest.MonkeyPatch, tmp_path: obj
 def test_the_file_of_a_module_that_is_not_imported() -> None:
     assert file_of("json.tool").endswith("/json/tool.py")
     assert file_of("there.is.none") == ""
+
+
+def test_a_package_in_parts_whose_parent_is_not_loaded_has_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in_parts" / "deeper" / "deepest").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert file_of("in_parts.deeper.deepest") == ""
+
+
+def test_a_finder_that_fails_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def find_spec(self, name: str, _path: object) -> None:
+            raise RuntimeError(name)
+
+    monkeypatch.setattr("sys.meta_path", [Failing()])
+    assert file_of("json") == ""
+
+
+def test_what_an_import_sets_itself_is_no_change_before_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(changes_before, "_loaded", dict)
+    file = tmp_path / "sets.py"
+    file.write_text("import os\nos.environ.setdefault('KMP_INIT', '1')\n")
+    before = Before(Walks(frozenset()))
+    before.begin(Changes())
+    before.note_libraries(["KMP_"], "loads")
+    assert before.of_modules([str(file)], {"KMP_INIT"}) == []
+    assert [module for module, _ in before.of_modules([str(file)], set())] == ["loads"]

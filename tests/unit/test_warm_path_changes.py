@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from unsnarl.warm.importing.path_changes import NOWHERE, first
+from unsnarl.warm.importing.path_changes import NOWHERE, change_process, first
 
 CHANGES = [
     "sys.path.insert(0, 'x')",
@@ -33,7 +33,7 @@ CHANGES = [
     "import time\nsetattr(time, 'sleep', print)",
     "import time\ndef change():\n    time.sleep = print",
     "import time\ntime.tzset()",
-    "sys.setrecursionlimit(5000)",
+    "import http.client\nhttp.client._MAXHEADERS = 1000",
 ]
 READS = [
     "print(sys.path)",
@@ -76,3 +76,19 @@ def test_what_reads_the_path_or_never_runs_is_none(text: str) -> None:
 def test_a_module_that_runs_changes_nothing_by_what_is_for_files(text: str) -> None:
     assert first(ast.parse("import sys\n" + text), is_module=True) == NOWHERE
     assert first(ast.parse("import sys\n" + text), is_module=False) != NOWHERE
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_process"),
+    [
+        ("sys.path.insert(0, 'x')", False),
+        ("print(sys.modules['x'], sys.modules.get('y'), 'z' in sys.modules)", False),
+        ("sys.modules['x'] = None", True),
+        ("del sys.modules['x']", True),
+        ("sys.modules.pop('x', None)", True),
+        ("import time\ntime.sleep = print", True),
+        ("import time\ntime.tzset()", True),
+    ],
+)
+def test_what_changes_the_process_is_told_from_what_changes_the_path(text: str, is_of_process: bool) -> None:
+    assert change_process(ast.parse("import sys\n" + text)) == is_of_process

@@ -5,6 +5,7 @@ Pure: a ``Process`` in, findings out.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import defaultdict
@@ -152,9 +153,10 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
     """Find a pool whose workers mostly wait in their tasks, and are all busy for long: further tasks wait as well."""
     waits: dict[str, int] = defaultdict(int)
     counts: dict[tuple[int, str], int] = defaultdict(int)
+    is_waiting = functools.cache(functools.partial(_waits_in_task, process))
     for number in numbers:
         for _, length_ns, state, node in process.threads[number].stretches:
-            if state in (LOCK, IN_IO, SLEEPING) and node and _waits_in_task(process, number, node):
+            if state in (LOCK, IN_IO, SLEEPING) and node and is_waiting(number, node):
                 place = str(process.line_of(node))
                 waits[place] += length_ns
                 counts[number, place] += 1

@@ -33,10 +33,11 @@ _ONLY_READING = ("find_dotenv", "dotenv_values", "get_dotenv")
 # Functions that only read the environment that they are given.
 _READERS = frozenset(
     [
-        "any", "all", "bool", "call", "check_call", "check_output", "ChainMap", "copy", "deepcopy", "dict", "enumerate",
-        "execle", "execlpe", "execve", "execvpe", "get", "getattr", "isinstance", "items", "iter", "len", "list",
-        "MappingProxyType", "Popen", "posix_spawn", "posix_spawnp", "print", "pprint", "repr", "run", "set", "sorted",
-        "spawnle", "spawnlpe", "spawnve", "spawnvpe", "str", "tuple", "update",
+        "any", "all", "bool", "call", "check_call", "check_output", "ChainMap", "copy", "deepcopy", "dict", "dumps",
+        "enumerate", "execle", "execlpe", "execve", "execvpe", "format", "format_map", "get", "getattr", "hasattr",
+        "isinstance", "items", "iter", "len", "list", "MappingProxyType", "max", "min", "Popen", "posix_spawn",
+        "posix_spawnp", "print", "pprint", "repr", "run", "safe_substitute", "set", "sorted", "spawnle", "spawnlpe",
+        "spawnve", "spawnvpe", "str", "substitute", "tuple", "update",
     ]
 )  # fmt: skip
 
@@ -219,7 +220,7 @@ class _File:
     def hands_on(self) -> bool:
         """Return whether the file hands the environment to a function that may change it, or replaces it."""
         for node in self.nodes:
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in _ENVIRONMENTS:
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and self._is_environment(node):
                 return True
             if isinstance(node, ast.Call) and not _only_reads(node.func):
                 given = [*node.args, *(one.value for one in node.keywords if one.arg not in ("env", "environ"))]

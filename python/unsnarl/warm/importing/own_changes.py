@@ -13,8 +13,9 @@ Only a learning run loads it: it needs ``ast``.
 from __future__ import annotations
 
 import ast
+import warnings
 
-from . import environment_writes
+from . import environment_writes, path_changes
 from .environment_writes import Writes, identifier, text_of
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -38,6 +39,8 @@ class Changes:
         self.are_any = False
         if tree is not None and any(name in source for name in _NAMES_THE_ENVIRONMENT) and _may_write(tree):
             self.variables = frozenset(_constants(tree))
+        # Whether it changes the process, so that whatever is imported then may come out otherwise.
+        self.of_process = tree is not None and path_changes.change_process(tree)
         if tree is not None and b"env" in source:
             self.are_any = environment_writes.of(tree, is_own=True).are_any
 
@@ -86,6 +89,8 @@ def replaces_library(source: bytes) -> str:
 
     A module that was imported ahead keeps what it has taken from there (``from time import sleep``).
     """
+    if b"gevent" not in source and b"eventlet" not in source:
+        return ""
     return next((call.decode() for call in (b"patch_all(", b"monkey_patch(") if call in source), "")
 
 
@@ -101,17 +106,28 @@ class Source:
         self.is_installed = is_installed
 
 
-def written(sources: Iterable[Source], parts: Iterable[str] | None = None) -> Writes:
+def written(sources: Iterable[Source], parts: Iterable[str] | None = None, *, has_files: bool = True) -> Writes:
     """Return which variables statements of these modules set or remove.
 
     Of installed packages only the names that have one of these ``parts`` are wanted, as a file spells them.
+    ``has_files``: a package is installed that reads variables from files; else a call of it does nothing.
     """
     found = Writes()
     for source in sources:
         if environment_writes.may_write(source.text, parts if source.is_installed else None):
-            try:
-                tree = ast.parse(source.text)
-            except (SyntaxError, ValueError):
-                continue  # no run can import it
-            found.add(environment_writes.of(tree, is_run=source.is_run), is_installed=source.is_installed)
+            tree = _parsed(source.text)
+            if tree is not None:
+                writes = environment_writes.of(tree, is_run=source.is_run)
+                writes.are_of_file = writes.are_of_file and (has_files or not source.is_installed)
+                found.add(writes, is_installed=source.is_installed)
     return found
+
+
+def _parsed(text: bytes) -> ast.Module | None:
+    """Return the syntax tree of a source, without a word about it; None if there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None  # no run can import it

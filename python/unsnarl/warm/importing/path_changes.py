@@ -22,7 +22,7 @@ NOWHERE = (1 << 62, 0)
 _FOUND_BY = ("path", "modules")
 _READING = ("get", "items", "keys", "values", "copy", "index", "count")
 # Functions that change the process for what is imported later.
-_SETTING = ("tzset", "setrecursionlimit", "install_as_MySQLdb")
+_SETTING = ("tzset", "install_as_MySQLdb")
 # Functions that only read a list.
 _READERS = frozenset(("enumerate", "join", "len", "list", "print", "repr", "set", "sorted", "str", "tuple"))
 _ADDING = frozenset(("addsitedir", "addpackage", "addusersitepackages"))
@@ -35,18 +35,43 @@ _WITHOUT_FIRST = ("sys.path.pop(0)", "del sys.path[0]", "sys.path.remove('')")
 
 def first(tree: ast.Module, *, is_module: bool) -> tuple[int, int]:
     """Return line and column of the first change; ``is_module`` says whether the file runs with ``python -m``."""
-    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    imported = _imported(tree)
     systems = {"sys"} | {alias.asname or alias.name for alias in imported if alias.name == "sys"}
     found = [place for node in tree.body for place in _changes(node, systems, is_module)]
-    modules = {alias.asname or alias.name.partition(".")[0] for alias in imported} - systems
-    found += [(node.lineno, node.col_offset) for node in ast.walk(tree) if _is_of_process(node, modules)]
+    found += [(node.lineno, node.col_offset) for node in _of_process(tree)]
     return min(found, default=NOWHERE)
+
+
+def change_process(tree: ast.Module) -> bool:
+    """Return whether a file changes more than where modules are found, so that any module may come out otherwise."""
+    return any(_of_process(tree)) or any(
+        isinstance(node, ast.Attribute) and node.attr == "modules" and _plain_name(node.value) == "sys"
+        for node in _written_by(tree)
+    )
+
+
+def _imported(tree: ast.Module) -> list[ast.alias]:
+    return [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+
+
+def _of_process(tree: ast.Module) -> Iterator[ast.Attribute | ast.Call]:
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in _imported(tree)} - {"sys"}
+    return (node for node in ast.walk(tree) if _is_of_process(node, modules))
+
+
+def _written_by(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the containers that a file adds to or removes from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _READING:
+            yield node.func.value
 
 
 def _is_of_process(node: ast.AST, modules: set[str]) -> TypeGuard[ast.Attribute | ast.Call]:
     """Return whether a node sets an attribute of a module, or calls what changes the process for later imports."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        return _plain_name(node.value) in modules
+        return _root(node.value) in modules
     if not isinstance(node, ast.Call):
         return False
     is_set = _plain_name(node.func) == "setattr" and bool(node.args) and _plain_name(node.args[0]) in modules
@@ -82,6 +107,13 @@ def _name(node: ast.AST) -> str:
 
 def _plain_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _root(node: ast.AST) -> str:
+    """Return the first name of a dotted one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return _plain_name(node)
 
 
 def _read_by(node: ast.AST) -> list[ast.expr]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..importing.environment_writes import Writes
     from .environment_walk import Walks
 
+# Packages that read variables from a file into the environment.
+_OF_FILES = ("dotenv", "environ", "environs", "envparse")
 # Beginnings of variables that OpenSSL reads: almost every program loads it, and almost none sets these before.
 _OF_OPENSSL = ("SSL_", "OPENSSL_")
 
@@ -94,21 +96,21 @@ class Before:
         spelled = [text.format(name) for name in self._read for text in ("'{}'", '"{}"', "{}=")]
         parts = [*spelled, *self._beginnings, *libraries]
         loaded = _loaded()
-        # Installed packages matter only where a variable was read.
         others = {path for path in unloaded if path.endswith(".py") and path not in loaded}
-        self.looked_at.update(path for path in others if parts or not _is_installed(path))
-        sources = [*_sources(loaded, self.looked_at, all_of_them=bool(parts))]
-        writes = written(sources if parts else [], parts)
+        # Installed packages, and later edits of the others, matter only where a variable was read.
+        self.looked_at.update(others if parts else ())
+        sources = [*_sources(loaded, self.looked_at | others, all_of_them=bool(parts))]
+        writes = written(sources if parts else [], parts, has_files=any(map(file_of, _OF_FILES)))
         found: list[tuple[str, str]] = []
         for name, modules in self._read.items():
             if writes.are_any or (name in writes.names and name not in set_by_imports):
                 found += [(module, _WHY.format(module, f"reads ${name}")) for module in sorted(modules)]
         for beginning, modules in self._beginnings.items():
-            if _is_among(beginning, writes):
+            if _is_among(beginning, writes, set_by_imports):
                 found += [(module, _WHY.format(module, f"reads ${beginning}…")) for module in sorted(modules)]
         for beginning in libraries:
             module = self._of_libraries[beginning]
-            if _is_among(beginning, writes):
+            if _is_among(beginning, writes, set_by_imports):
                 found.append((module, _WHY.format(module, f"loads a library that reads ${beginning}…")))
         own = [source.text for source in sources if not source.is_installed]
         if any(b"chdir" in text for text in own):
@@ -129,8 +131,8 @@ class Before:
 _WHY = "{} {}, which the command may set before, while it is imported"
 
 
-def _is_among(beginning: str, writes: Writes) -> bool:
-    return writes.are_any or any(name.startswith(beginning) for name in writes.names)
+def _is_among(beginning: str, writes: Writes, set_by_imports: set[str]) -> bool:
+    return writes.are_any or any(name.startswith(beginning) for name in writes.names - set_by_imports)
 
 
 def _loaded() -> dict[str, Any]:
@@ -176,19 +178,18 @@ def file_of(name: str) -> str:
     path: Any = None
     spec: Any = None
     parts = name.split(".")
-    for end in range(1, len(parts) + 1):
-        spec = _find(".".join(parts[:end]), path)
-        if spec is None:
-            return ""
-        path = spec.submodule_search_locations
-    return str(spec.origin or "")
+    # A finder may be anybody's, and the path of a package in several parts asks for its parent.
+    with contextlib.suppress(Exception):
+        for end in range(1, len(parts) + 1):
+            spec = _find(".".join(parts[:end]), path)
+            if spec is None:
+                return ""
+            path = spec.submodule_search_locations
+        return str(spec.origin or "")
+    return ""
 
 
 def _find(name: str, path: Any) -> Any:
     finders: list[Any] = [*sys.meta_path]
-    for finder in finders:
-        with contextlib.suppress(AttributeError, ImportError, TypeError, ValueError):
-            spec = finder.find_spec(name, path)
-            if spec is not None:
-                return spec
-    return None
+    specs = (finder.find_spec(name, path) for finder in finders if hasattr(finder, "find_spec"))
+    return next((spec for spec in specs if spec is not None), None)

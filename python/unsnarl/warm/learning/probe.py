@@ -23,7 +23,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import main_module, own_changes, path_changes, preload, temporary, trampolines, values
+from ..importing import holders, main_module, own_changes, path_changes, preload, temporary, trampolines, values
 from ..renewals import TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, Renewal
 from . import (
     arguments,
@@ -96,7 +96,7 @@ def _import_all(
 
 def _note_libraries(watch: Watch, name: str, news: Iterable[str] = ("",)) -> None:
     """Note what variables the libraries read that a module has loaded, if one of these new modules is in C."""
-    files = (getattr(sys.modules.get(new), "__file__", None) if new else ".so" for new in news)
+    files = (holders.namespace(sys.modules.get(new)).get("__file__") if new else ".so" for new in news)
     if any(isinstance(file, str) and file.endswith(".so") for file in files):
         watch.before.note_libraries(_unwatched(watch, outcome.prefixes_of_libraries), name)
 
@@ -252,7 +252,8 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         watch.copies.are_fillable, changes = preload.before_imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        _import_all(watch, command, named, changes, preload.without_late(expected, named), excluded)
+        loaded_before = {} if changes.of_process else preload.without_late(expected, named)
+        _import_all(watch, command, named, changes, loaded_before, excluded)
         watch.notes += preload.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
