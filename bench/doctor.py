@@ -228,7 +228,7 @@ def main() -> int:
         return 0
     worlds = [world for world in WORLDS if world.name in arguments.world]
     out = arguments.out and arguments.out.resolve()
-    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):  # some programs write a file
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):  # a program's files do not stay
         document = measure(worlds, arguments.program, arguments.seconds)
     if out and out.exists():
         document["worlds"] = json.loads(out.read_text())["worlds"] | document["worlds"]

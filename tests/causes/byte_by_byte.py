@@ -2,10 +2,12 @@
 
 # first: in short calls in `count`
 # finding: short-calls, thread MainThread, line reads, remedy none
-import os, pathlib
-pathlib.Path("large.txt").write_bytes(b"x" * 1_500_000)
+import os, pathlib, tempfile
+folder = tempfile.TemporaryDirectory()
+path = pathlib.Path(folder.name, "large.txt")
+path.write_bytes(b"x" * 1_500_000)
 def count():
-    descriptor = os.open("large.txt", os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     while os.read(descriptor, 1):  # reads
         pass
 count()

@@ -3,9 +3,9 @@
 # first: sleeping in
 # finding: slow-import, place settings
 import os, sys, tempfile, threading
-folder = tempfile.mkdtemp()
-sys.path.insert(0, folder)
-with open(os.path.join(folder, "settings.py"), "w") as file:
+folder = tempfile.TemporaryDirectory()
+sys.path.insert(0, folder.name)
+with open(os.path.join(folder.name, "settings.py"), "w") as file:
     file.write("import time\ntime.sleep(0.8)\n")
 def load():
     import settings

@@ -4,7 +4,8 @@
 # finding: polling, thread web, line inserts, remedy none
 # not: convoy
 import os, sqlite3, tempfile, threading, time
-path = os.path.join(tempfile.mkdtemp(), "app.db")
+folder = tempfile.TemporaryDirectory()
+path = os.path.join(folder.name, "app.db")
 sqlite3.connect(path).execute("create table entries (number)").connection.commit()
 is_locked = threading.Event()
 def collect():

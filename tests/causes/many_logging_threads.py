@@ -2,8 +2,9 @@
 
 # first: blocked on a lock in `work`
 # not: polling, remedy unsnarl run --patch
-import logging, threading
-logging.basicConfig(filename="log.txt", level=logging.INFO)
+import logging, os, tempfile, threading
+folder = tempfile.TemporaryDirectory()
+logging.basicConfig(filename=os.path.join(folder.name, "log.txt"), level=logging.INFO)
 start = threading.Barrier(30)  # a quick thread would have ended before the next one starts
 def work():
     start.wait()

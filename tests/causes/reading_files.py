@@ -1,8 +1,9 @@
 """The program reads many small files."""
 
 # quiet
-import pathlib
-path = pathlib.Path("small.txt")
+import pathlib, tempfile
+folder = tempfile.TemporaryDirectory()
+path = pathlib.Path(folder.name, "small.txt")
 path.write_text("x" * 1000)
 def read():
     for _ in range(5_000):

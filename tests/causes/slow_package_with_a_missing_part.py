@@ -3,12 +3,13 @@
 # first: importing `molasses`
 # finding: slow-import, place molasses, remedy none
 # not: repeated-import
-import pathlib, sys
-pathlib.Path("molasses").mkdir(exist_ok=True)
-pathlib.Path("molasses", "__init__.py").write_text(
+import pathlib, sys, tempfile
+folder = tempfile.TemporaryDirectory()
+pathlib.Path(folder.name, "molasses").mkdir()
+pathlib.Path(folder.name, "molasses", "__init__.py").write_text(
     "import time\nends_s = time.process_time() + 0.5\nwhile time.process_time() < ends_s:\n    pass\n"
 )
-sys.path.insert(0, ".")
+sys.path.insert(0, folder.name)
 for _ in range(25):
     try:
         import molasses.accelerator_that_is_missing

@@ -10,6 +10,8 @@ The head of a program states what is expected:
 - ``# needs MODULE``: the program is skipped where the module is not installed;
 - ``# before VERSION: REASON``: from this CPython on, what is expected is not found yet.
 
+A program leaves no file in the directory that it is started in, which may be anybody's.
+
 A stall of a program lasts some times ``event_loop.STALL_NS`` on the fastest interpreter, lest a faster one hide it.
 A busy machine can create a cause, so a program has three runs, of which one must be as expected.
 """
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "causes").glob("*.py"))
 RUNS = 3
+OF_THE_TRACE = {"app.py", "data.json", "trace.html", "trace.json"}
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,7 @@ def test_a_program_is_told_its_cause(programs: Programs, path: Path) -> None:
         if not wrong:
             break
     assert not wrong, (wrong, traced.outcome.complaint)
+    assert {left.name for left in programs.directory.iterdir()} <= OF_THE_TRACE
 
 
 def misses(text: str, traced: Traced) -> list[str]:
