@@ -1,6 +1,8 @@
-"""The commands that the site's first pages give a reader do what the page says: they end with status 0.
+"""The commands that the pages give a reader do what the page says: they end with status 0.
 
-A line of a block marked ``bash`` is a command. What takes long is named here, and has tests of its own.
+On the site's first pages each line of a block marked ``bash`` is a command; in the guide and the README each indented
+line that begins with ``unsnarl``. What takes long or changes the environment is named here, and has tests of its own,
+as have commands of other programs.
 """
 
 from __future__ import annotations
@@ -19,13 +21,25 @@ from tests.integration.waiting import WATCHDOG_S
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("index.md", "guide/faq.md", "guide/troubleshooting.md")
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
-TESTED_ELSEWHERE = ("pip install", "unsnarl demo", "unsnarl doctor")
+INDENTED = re.compile(r"^ {4}(unsnarl .+)$", re.MULTILINE)
+TESTED_ELSEWHERE = (
+    *("pip install", "unsnarl demo", "unsnarl doctor", "unsnarl lab r", "unsnarl cluster", "unsnarl warm"),
+    *("unsnarl enable", "unsnarl status", "unsnarl disable"),
+)
+WITH_ANOTHER_PROGRAM = re.compile(r"\b(hg|gunicorn|module|AAAA|4711)\b")
+"""Programs and numbers that stand for the reader's."""
 PROGRAM = "print('the program ran')"
+FILES = ("app.py", "package/__main__.py", "mypkg/__init__.py", "mypkg/tool.py")
 
 
 def commands() -> list[str]:
-    lines = [line.split("#")[0].strip() for page in PAGES for block in blocks(page) for line in block.splitlines()]
-    return sorted({line for line in lines if line and not line.startswith(TESTED_ELSEWHERE)})
+    guide = [DOCS.parent / "README.md", *DOCS.glob("guide/**/*.md")]
+    lines = [line for page in PAGES for block in blocks(page) for line in block.splitlines()]
+    lines += [line for page in guide for line in INDENTED.findall(page.read_text(encoding="utf-8"))]
+    found = {line.split("#")[0].strip() for line in lines} - {""}
+    return sorted(
+        line for line in found if not (line.startswith(TESTED_ELSEWHERE) or WITH_ANOTHER_PROGRAM.search(line))
+    )
 
 
 def blocks(page: str) -> list[str]:
@@ -35,7 +49,11 @@ def blocks(page: str) -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_a_documented_command_works(command: str, tmp_path: Path) -> None:
     needs_hooks()
-    (tmp_path / "app.py").write_text(PROGRAM)
+    if "--green" in command:
+        pytest.importorskip("gevent")
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(PROGRAM)
     env = {name: value for name, value in os.environ.items() if name not in {"UNSNARL", "UNSNARL_RUN"}}
     env["PATH"] = f"{Path(UNSNARL).parent}:{env['PATH']}"
     env["UNSNARL_WARM_DIR"] = str(tmp_path / "warm")
@@ -44,9 +62,11 @@ def test_a_documented_command_works(command: str, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert "error:" not in ran.stderr
-    if "app.py" in command:
+    if "app.py" in command and " pack " not in command:
         assert "the program ran" in ran.stdout
 
 
 def test_there_are_commands_to_try() -> None:
-    assert "unsnarl gil probe" in commands()
+    assert {"unsnarl gil probe", "unsnarl run --no-children app.py", "unsnarl pack app.py -o app.pack"} <= set(
+        commands()
+    )
