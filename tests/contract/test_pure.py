@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from distribution.result_line import cpu_model
 
 import unsnarl
 from tests.contract.test_worlds import obstacle
@@ -43,6 +44,7 @@ DETAILS = [
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="they run here by themselves")
+@pytest.mark.skipif("QEMU" in cpu_model(), reason="under qemu-user another pytest takes minutes to start")
 def test_details() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.contract.pure", *DETAILS]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
