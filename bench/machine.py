@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,12 @@ def first_line(*command: str) -> str:
 
 
 def sources() -> str:
-    """Return the commit of these sources, marked if measured files have changed since."""
+    """Return the commit of these sources, marked if measured files have changed since.
+
+    A root without git has it from the script that runs there, in ``UNSNARL_SOURCES``.
+    """
+    if known := os.environ.get("UNSNARL_SOURCES"):
+        return known
     commit = first_line("git", "rev-parse", "--short", "HEAD") or "of an unknown commit"
     is_changed = first_line("git", "status", "--porcelain", "--", "crates", "python", "bench")
     return f"{commit} with changes" if is_changed else commit

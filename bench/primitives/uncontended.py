@@ -14,10 +14,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench.primitives.scene import NANOSECONDS, STANDARD, Run, Scene, libraries
+from unsnarl.interpreter import is_cpython
 
 ROUND_S = 0.01
 ROUNDS = 3
-AWAITS = 3000
+SAMPLE = 500 if is_cpython() else 20_000
+"""Turns of a loop that say how many fill a round. A JIT compiles the loop during the first few thousand."""
+AWAITS = 3000 if is_cpython() else 30_000
 
 NATIVE_ALREADY = 1.0 if sys.version_info < (3, 14) else 1 / 1.1
 """Goal for classes that the standard library has in C: faster up to 3.13, as fast within a tenth since."""
@@ -107,7 +110,9 @@ def _statement(library: Any, expression: str, statement: str) -> Run:
             for name in ("put", "get", "wait"):
                 translated = translated.replace(f"x.{name}(", f"x.green_{name}(")
         timer = timeit.Timer(translated, globals={"x": x})
-        number = max(1, int(ROUND_S / (timer.timeit(500) / 500)))
+        if not is_cpython():
+            timer.timeit(SAMPLE)
+        number = max(1, int(ROUND_S / (timer.timeit(SAMPLE) / SAMPLE)))
         return min(timer.repeat(ROUNDS, number)) / number * 1e9
 
     return run

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from bench import machine
+from bench.primitives import __main__ as runner
 from bench.primitives import contended, crowd, footprint, page, uncontended
 from bench.primitives.scene import OURS, RATE, STANDARD, Scene
 
@@ -62,3 +64,18 @@ def test_the_pages_are_what_their_results_say() -> None:
     for results in sorted((root / "bench" / "results").glob("primitives-*.json")):
         text = (root / "docs" / "results" / f"{results.stem}.md").read_text()
         assert text == page.page(json.loads(results.read_text()), str(results.relative_to(root)))
+
+
+@pytest.mark.parametrize(("goal", "under_a_jit"), [(5, 1), (1 / 1.1, 1 / 1.1), (None, None)])
+def test_under_a_jit_no_goal_is_more_than_to_be_no_slower(
+    goal: float | None, under_a_jit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene("queue", RATE, {}, goal)
+    assert runner.entry(scene, [])["goal"] == goal
+    monkeypatch.setattr(runner, "IS_COMPILED", True)
+    assert runner.entry(scene, [])["goal"] == under_a_jit
+
+
+def test_a_root_without_git_has_the_commit_from_the_script_that_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNSNARL_SOURCES", "abc123 with changes")
+    assert machine.sources() == "abc123 with changes"
