@@ -32,7 +32,7 @@ from bench.worlds.runner import environment
 from bench.worlds.world import WORLDS, World, inhabited
 from unsnarl.cli.doctor import RUNS
 from unsnarl.doctor import comparison, traced, trial
-from unsnarl.doctor.diagnosis import FEWEST_RUNS, effect_of, mean_wait
+from unsnarl.doctor.diagnosis import FEWEST_RUNS, effect_of, mean_wait, threads_that_wait
 from unsnarl.statistics import ERROR
 from unsnarl.trace import report
 
@@ -88,11 +88,10 @@ def waits(name: str, seconds: float) -> dict[str, Pairs]:
     def one() -> Any:
         return traced.run(words, environment(), LIMIT_S, scheduler=False)
 
-    found = report.make(one()).findings
-    threads = {finding.thread for finding in found if finding.kind in ("convoy", "square") and finding.thread}
+    threads = threads_that_wait(report.make(one()).findings)
     both = pairs_for(seconds, one) if threads else []
     result: dict[str, Pairs] = {}
-    for thread in sorted(threads):
+    for thread in threads:
         means = [(mean_wait(before, thread), mean_wait(after, thread)) for before, after in both]
         result[thread] = [(one, other) for one, other in means if one is not None and other is not None]
     return result
@@ -152,8 +151,8 @@ def rendered(document: dict[str, Any]) -> str:
     on = f"On {of['cpu']}, {of['cores']} cores, Linux {of['kernel']}, CPython {of['python']['version']}, "
     text = [f"{on}{of['taken'][:10]}, sources {of['commit']}.\n"]
     for name, world in document["worlds"].items():
-        rows = [_row(program, each) for program, each in world["programs"].items()]
-        rows.append(_sum(list(world["programs"].values())))
+        rows = [_row(program, [each]) for program, each in world["programs"].items()]
+        rows.append(_row("all", list(world["programs"].values())))
         text.append(f"## {titles[name].capitalize()}\n\nLoad of the machine before: {world['load']:.1f}.\n")
         text.append(table(HEAD, rows))
     return "\n".join(text)
@@ -172,15 +171,7 @@ HEAD = (
 )
 
 
-def _row(name: str, each: dict[str, Any]) -> tuple[str, ...]:
-    return _cells(name, [each])
-
-
-def _sum(all_of_them: list[dict[str, Any]]) -> tuple[str, ...]:
-    return _cells("all", all_of_them)
-
-
-def _cells(name: str, programs: list[dict[str, Any]]) -> tuple[str, ...]:
+def _row(name: str, programs: list[dict[str, Any]]) -> tuple[str, ...]:
     found, on_threads = Counter[str](), Counter[str]()
     apart, groups = 0, 0
     for each in programs:

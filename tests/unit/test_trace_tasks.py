@@ -15,7 +15,7 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace import task_file
-from unsnarl.trace.findings import account, conclusions, tasks
+from unsnarl.trace.findings import account, explained, tasks
 from unsnarl.trace.findings.finding import NOTABLE, Finding
 from unsnarl.trace.model import Location, Process, TaskWaits
 from unsnarl.trace.traced import tasks as sampled
@@ -357,5 +357,5 @@ def test_waits_for_the_workers_of_a_full_pool_are_told_once() -> None:
         for stack in ([in_thread], [])
     )
     pool = [Finding("full-pool", NOTABLE, "all 2 workers are busy")]
-    assert [len(conclusions.merged([*found])) for found in (worker, other)] == [1, 1]
-    assert [len(conclusions.merged([*found, *pool])) for found in (worker, other)] == [1, 2]
+    assert [len(explained.without_explained([*found])) for found in (worker, other)] == [1, 1]
+    assert [len(explained.without_explained([*found, *pool])) for found in (worker, other)] == [1, 2]

@@ -264,8 +264,7 @@ class Examination:
     def _trace(self, diagnosis: Diagnosis, pairs: int, budget_s: float) -> None:
         stock = self._traced("stock", scheduler=False)
         diagnosis.findings = report.make(stock).findings if stock else []
-        wanted = [finding.thread for finding in diagnosis.findings if finding.kind in ("convoy", "square")]
-        names = list(dict.fromkeys(name for name in wanted if name))
+        names = threads_that_wait(diagnosis.findings)
         if names:
             diagnosis.effects = self._effects(names, pairs, budget_s)
 
@@ -322,6 +321,11 @@ def effect_of(thread: str, waits: Sequence[tuple[float, float]], questions: int)
     before_ns, after_ns = median_of([old for old, _ in waits]), median_of([new for _, new in waits])
     helps = None if decision is None else decision == LOWER
     return Effect(thread, "scheduler", before_ns or 0.0, after_ns or 0.0, len(waits), helps)
+
+
+def threads_that_wait(findings: Sequence[Finding]) -> list[str]:
+    """Return the names of the threads that wait for the GIL, by findings that a scheduler may help."""
+    return list(dict.fromkeys(one.thread for one in findings if one.kind in ("convoy", "square") and one.thread))
 
 
 def mean_wait(processes: list[Process], name: str) -> float | None:

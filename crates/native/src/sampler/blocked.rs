@@ -31,6 +31,10 @@ const ON_DESCRIPTOR: [libc::c_long; 15] = [
 ];
 /// The name of what a thread waits for that could run: the kernel gives other threads its processor.
 const PROCESSOR: &str = "a processor";
+/// The name of a wait for a descriptor among none: a pause that the program asks for.
+const TIMEOUT: &str = "a timeout";
+/// The name of a wait for a signal of the kernel's.
+const SIGNAL: &str = "a signal";
 /// The name of a wait in any other call, of which a share of the samples is: nobody knows what for.
 const UNKNOWN: &str = "";
 /// A listening socket, in the tables of sockets.
@@ -61,10 +65,15 @@ impl Names {
         }
         let descriptor = if ON_DESCRIPTOR.contains(&call) {
             first as i32
-        } else if is_poll(call) && argument()? == 1 {
-            polled(memory, first)?
         } else {
-            return Some(of_call(call).into());
+            // Outside a call there are two words: those of the stack and of the code.
+            let mut argument = || argument().unwrap_or(0);
+            match chosen(memory, pid, call, [first, argument(), argument(), argument()]) {
+                Some(Choice::One(descriptor)) => descriptor,
+                Some(Choice::Several) => return Some(UNKNOWN.into()),
+                Some(Choice::Nothing(what)) => return Some(what.into()),
+                None => return Some(of_call(call).into()),
+            }
         };
         let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
         Some(self.name(pid, &link.to_string_lossy()))
@@ -95,7 +104,49 @@ fn of_call(call: libc::c_long) -> &'static str {
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "a pause in C code",
         libc::SYS_futex => "a lock in C code",
         libc::SYS_flock | libc::SYS_fcntl => "the lock of a file",
+        libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend => SIGNAL,
+        libc::SYS_msgrcv | libc::SYS_msgsnd | libc::SYS_mq_timedreceive | libc::SYS_mq_timedsend => "a message queue",
+        libc::SYS_semop | libc::SYS_semtimedop => "a semaphore of System V",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => SIGNAL,
         _ => UNKNOWN,
+    }
+}
+
+/// What a call that waits for any of several descriptors waits for.
+enum Choice {
+    One(i32),
+    /// One of several, or it cannot be read which.
+    Several,
+    /// None at all: the call only lets time pass, or waits for a signal.
+    Nothing(&'static str),
+}
+
+/// The descriptors of a call that waits for any of several; `None` if it is another call.
+fn chosen(memory: &File, pid: u32, call: libc::c_long, arguments: [u64; 4]) -> Option<Choice> {
+    let [first, second, third, fourth] = arguments;
+    if is_poll(call) {
+        return Some(match second {
+            // aarch64 has no `pause`: glibc calls `ppoll` without an end there.
+            0 if call == libc::SYS_ppoll && third == 0 => Choice::Nothing(SIGNAL),
+            0 => Choice::Nothing(TIMEOUT),
+            1 => polled(memory, first).map_or(Choice::Several, Choice::One),
+            _ => Choice::Several,
+        });
+    }
+    if is_select(call) {
+        return Some(match first {
+            0 => Choice::Nothing(TIMEOUT),
+            count => only(selected(memory, count, [second, third, fourth])),
+        });
+    }
+    is_epoll(call).then(|| only(registered(pid, first as i32)))
+}
+
+fn only(descriptors: Option<Vec<i32>>) -> Choice {
+    match descriptors.as_deref() {
+        Some(&[descriptor]) => Choice::One(descriptor),
+        _ => Choice::Several,
     }
 }
 
@@ -107,11 +158,52 @@ fn is_poll(call: libc::c_long) -> bool {
     call == libc::SYS_ppoll
 }
 
+fn is_select(call: libc::c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if call == libc::SYS_select {
+        return true;
+    }
+    call == libc::SYS_pselect6
+}
+
+fn is_epoll(call: libc::c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if call == libc::SYS_epoll_wait {
+        return true;
+    }
+    call == libc::SYS_epoll_pwait || call == libc::SYS_epoll_pwait2
+}
+
 /// The descriptor in a `struct pollfd`, as CPython polls one socket with a timeout.
 fn polled(memory: &File, at: u64) -> Option<i32> {
     let mut bytes = [0; 4];
     memory.read_exact_at(&mut bytes, at).ok()?;
     Some(i32::from_ne_bytes(bytes))
+}
+
+/// The descriptors in the sets of a `select`: the kernel writes to them when the call ends.
+fn selected(memory: &File, count: u64, sets: [u64; 3]) -> Option<Vec<i32>> {
+    let mut bytes = [0; libc::FD_SETSIZE / 8];
+    // The kernel reads whole words.
+    let length = (count.min(libc::FD_SETSIZE as u64) as usize).div_ceil(64) * 8;
+    let mut union = [0; libc::FD_SETSIZE / 8];
+    for set in sets.into_iter().filter(|&set| set != 0) {
+        memory.read_exact_at(&mut bytes[..length], set).ok()?;
+        for (into, byte) in union.iter_mut().zip(&bytes[..length]) {
+            *into |= byte;
+        }
+    }
+    let is_set = |descriptor: &i32| union[*descriptor as usize / 8] >> (descriptor % 8) & 1 == 1;
+    Some((0..length as i32 * 8).filter(is_set).collect())
+}
+
+/// The descriptors that are registered with an epoll instance.
+fn registered(pid: u32, epoll: i32) -> Option<Vec<i32>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
+    let words = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next());
+    words.map(|word| word.parse().ok()).collect()
 }
 
 /// Names by inode, of all sockets of the process's network.

@@ -61,6 +61,8 @@ IDLE_WEIGHT, SLEEPING_WEIGHT = 0.05, 0.01
 """How much idle time, and sleep, counts where the slowest thread is looked for; all other time counts in full."""
 
 _FOR_CHILD = "waiting for a child process"
+_FOR_DESCRIPTORS = "waiting for ready sockets or files"
+_FOR_NETWORK = "waiting for the network"
 _FOR_ROOM = "waiting for room in a queue between processes"
 _IMPORTING = "importing"
 
@@ -71,11 +73,11 @@ _BY_FUNCTION = (
     ("popen_spawn_posix.py", _FOR_CHILD),
     ("multiprocessing/connection.py", "waiting for another process"),
     ("concurrent/futures/process.py", "waiting for another process"),
-    ("selectors.py", "waiting for ready sockets or files"),
-    ("socketserver.py", "waiting for the network"),
-    ("ssl.py", "waiting for the network"),
-    ("socket.py", "waiting for the network"),
-    ("http/client.py", "waiting for the network"),
+    ("selectors.py", _FOR_DESCRIPTORS),
+    ("socketserver.py", _FOR_NETWORK),
+    ("ssl.py", _FOR_NETWORK),
+    ("socket.py", _FOR_NETWORK),
+    ("http/client.py", _FOR_NETWORK),
 )
 """Files of the standard library on the stack of a thread in I/O, and what it waits for there."""
 
@@ -328,7 +330,7 @@ def _waiting_for(process: Process, node: int, what: str, peer: str | None) -> st
     Where no other thread of Python's competes for it, what looks like a lock in C code is a query engine, for example,
     whose own threads compute while their caller waits; that is, unless the line acquires a lock between processes.
     """
-    if not peer or what not in ("in I/O", "waiting for the network"):
+    if not peer or what not in (_WITHOUT_STACK[IN_IO], _FOR_DESCRIPTORS, _FOR_NETWORK):
         return what
     if peer == C_LOCK and len(process.threads) == 1:
         inner = process.own_stack(node)[0]

@@ -24,6 +24,7 @@ from unsnarl.trace.findings import (
     tasks,
     threads,
 )
+from unsnarl.trace.findings.explained import without_explained
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
@@ -51,39 +52,11 @@ def all_findings(processes: list[Process]) -> list[Finding]:
             startup,
         ):
             found += part.findings(process)
-        found = merged(found)
+        found = without_explained(found)
         result += [replace(finding, pid=process.pid) for finding in found]
         times += [replace(finding, pid=process.pid) for finding in account.findings(process)]
     order = (SEVERE, NOTABLE, FINE)
     return times + sorted(result, key=lambda finding: order.index(finding.severity))
-
-
-def merged(found: list[Finding]) -> list[Finding]:
-    """Leave out what another finding explains.
-
-    Of many threads, neither all stacks nor all waits have a cause alone. A thread that spins is in no long C call, but
-    may keep the GIL while it has no processor. Where tasks or threads wait for a lock otherwise, it may be the cause.
-    Many rounds of a loop that nobody watches look like one call. Where a pool is full, tasks wait for its workers.
-    """
-    if any(finding.kind in ("task-waits", "stuck", "empty-pool", "shared-lock") for finding in found):
-        found = [finding for finding in found if finding.kind != "no-lock-contention"]
-    if any(finding.kind == "full-pool" for finding in found):
-        found = [one for one in found if one.kind != "task-waits" or not one.figures["is_for_worker"]]
-    if any(finding.kind == "stuck" for finding in found):
-        # Their waits have no holder, since nobody released the lock.
-        found = [finding for finding in found if finding.kind != "contended-lock" or finding.figures["holder"] != "?"]
-    # A thread that sleeps with a lock that others wait for does not look for anything.
-    held = {finding.place for finding in found if finding.kind == "contended-lock" and finding.figures["across_io"]}
-    found = [finding for finding in found if finding.kind != "polling" or finding.place not in held]
-    spinning = {finding.thread for finding in found if finding.kind == "spinning"}
-    found = [finding for finding in found if finding.kind != "long-hold" or finding.thread not in spinning]
-    rounds = {finding.thread for finding in found if finding.kind == "rounds" and not finding.figures["is_watched"]}
-    found = [
-        one for one in found if one.kind != "loop-stall" or one.thread not in rounds or not one.figures["computes"]
-    ]
-    if not any(finding.kind in ("thread-per-timer", "thread-per-task") for finding in found):
-        return found
-    return [finding for finding in found if finding.kind not in ("lock-waits", "gil-waits", "futex-storm")]
 
 
 def lost_records(process: Process) -> list[Finding]:

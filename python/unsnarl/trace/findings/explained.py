@@ -1,0 +1,74 @@
+"""What one finding explains of another: that one is left out.
+
+Pure: findings in, findings out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from unsnarl.trace.findings.finding import Finding
+
+
+def _always(_explained: Finding, _by: Finding) -> bool:
+    return True
+
+
+def _of_one_thread(explained: Finding, by: Finding) -> bool:
+    return explained.thread == by.thread
+
+
+class Rule(NamedTuple):
+    """Findings that explain others.
+
+    Attributes:
+        by: the kinds that explain.
+        of: the kinds that are explained.
+        holds: tells for an explained finding, and one that explains it, whether it really does.
+    """
+
+    by: tuple[str, ...]
+    of: tuple[str, ...]
+    holds: Callable[[Finding, Finding], bool] = _always
+
+
+RULES = (
+    # Where tasks or threads wait for a lock otherwise, that may be the cause.
+    Rule(("task-waits", "stuck", "empty-pool", "shared-lock"), ("no-lock-contention",)),
+    # Where a pool is full, tasks wait for its workers.
+    Rule(("full-pool",), ("task-waits",), lambda explained, _: bool(explained.figures["is_for_worker"])),
+    # The waits of stuck threads have no holder, since nobody released the lock.
+    Rule(("stuck",), ("contended-lock",), lambda explained, _: explained.figures["holder"] == "?"),
+    # A thread that sleeps with a lock that others wait for does not look for anything.
+    Rule(
+        ("contended-lock",),
+        ("polling",),
+        lambda explained, by: bool(by.figures["across_io"]) and explained.place == by.place,
+    ),
+    # A thread that spins is in no long C call, but may keep the GIL while it has no processor.
+    Rule(("spinning",), ("long-hold",), _of_one_thread),
+    # Many rounds of a loop that nobody watches look like one call.
+    Rule(
+        ("rounds",),
+        ("loop-stall",),
+        lambda explained, by: (
+            not by.figures["is_watched"] and bool(explained.figures["computes"]) and _of_one_thread(explained, by)
+        ),
+    ),
+    # Of many threads, neither all stacks nor all waits have a cause alone.
+    Rule(("thread-per-timer", "thread-per-task"), ("lock-waits", "gil-waits", "futex-storm")),
+)
+"""The rules, in the order in which they apply: what one has left out explains nothing to the next."""
+
+
+def without_explained(found: list[Finding]) -> list[Finding]:
+    """Return the findings that no other one explains."""
+    for rule in RULES:
+        by = [finding for finding in found if finding.kind in rule.by]
+        found = [
+            finding
+            for finding in found
+            if finding.kind not in rule.of or not any(rule.holds(finding, one) for one in by)
+        ]
+    return found
