@@ -11,9 +11,11 @@
 //! is kept of a process is bounded ([`unsnarl_trace::collected`]): whenever every other sample is dropped, the rate is halved.
 
 mod blocked;
+mod delays;
 mod stuck;
 
 use crate::trace::LAYOUT;
+use delays::Delays;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -192,6 +194,7 @@ struct Target {
     /// By the words that identify a code object, since an address may be used again. `None` for a frame without a line.
     codes: HashMap<[u64; 5], Option<Code>>,
     collected: Collected,
+    delays: Delays,
 }
 
 impl Target {
@@ -213,6 +216,7 @@ impl Target {
             every: 1,
             codes: HashMap::new(),
             collected: Collected::default(),
+            delays: Delays::default(),
         })
     }
 
@@ -266,7 +270,9 @@ impl Target {
             let (state, last) = (word_in(own, thread::STATE), word_in(own, thread::LAST));
             stuck.push((entry, Stuck { state, last }));
             let time = monotonic_ns().saturating_sub(self.started);
-            if let Some(name) = names.of_thread(memory, self.pid, half_in(own, thread::TID)) {
+            let tid = half_in(own, thread::TID);
+            let has_lacked = self.delays.has_lacked(self.pid, tid);
+            if let Some(name) = names.of_thread(memory, self.pid, tid, has_lacked) {
                 self.collected.wait(time, entry, name);
             }
         }

@@ -60,7 +60,7 @@ def _local_names(function: ast.AST) -> set[str]:
 
 
 def _imported(file: str) -> set[str]:
-    imports = (node for node in ast.walk(_tree(file)) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    imports = (node for node in ast.walk(source.tree(file)) if isinstance(node, (ast.Import, ast.ImportFrom)))
     return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
 
 
@@ -157,7 +157,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
 
 def _function(file: str, line: int) -> ast.AST:
     """Return the innermost function around a line, or else the module."""
-    tree = _tree(file)
+    tree = source.tree(file)
     around = [
         node
         for node in ast.walk(tree)
@@ -165,11 +165,3 @@ def _function(file: str, line: int) -> ast.AST:
         and node.body[0].lineno <= line <= (node.end_lineno or 0)
     ]
     return max(around, key=lambda node: node.lineno, default=tree)
-
-
-@functools.lru_cache(maxsize=64)
-def _tree(file: str) -> ast.Module:
-    try:
-        return ast.parse("".join(source.lines(file)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])

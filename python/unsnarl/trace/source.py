@@ -6,6 +6,8 @@ name, which is never taken for the program's. Must never: raise.
 
 from __future__ import annotations
 
+import ast
+import functools
 import linecache
 import re
 
@@ -21,6 +23,15 @@ def line(file: str, number: int) -> str:
 def lines(file: str) -> list[str]:
     """Return all lines of a file; none if it cannot be read."""
     return [] if _is_no_file(file) else linecache.getlines(file)
+
+
+@functools.lru_cache(maxsize=64)
+def tree(file: str) -> ast.Module:
+    """Return the syntax tree of a file; an empty module if it cannot be read or has a syntax error."""
+    try:
+        return ast.parse("".join(lines(file)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def line_of_command(command: list[str], number: int, function: str) -> str:

@@ -29,7 +29,7 @@ const ON_DESCRIPTOR: [libc::c_long; 15] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
 ];
-/// The name of what a thread waits for that could run: the kernel gives other threads its processor.
+/// The name of what a thread waits for that could run, if the kernel gives other threads its processor.
 const PROCESSOR: &str = "a processor";
 /// The name of a wait for a descriptor among none: a pause that the program asks for.
 const TIMEOUT: &str = "a timeout";
@@ -50,12 +50,14 @@ pub(super) struct Names {
 
 impl Names {
     /// What this thread waits for; `None` if it has ended, or its system calls cannot be read.
-    pub(super) fn of_thread(&mut self, memory: &File, pid: u32, tid: u32) -> Option<String> {
+    ///
+    /// A thread that could run waits for a processor if it has lacked one. If it has not, the kernel works for it.
+    pub(super) fn of_thread(&mut self, memory: &File, pid: u32, tid: u32, has_lacked: bool) -> Option<String> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         let mut words = text.split_ascii_whitespace();
         let word = words.next()?;
         if word == "running" {
-            return Some(PROCESSOR.into());
+            return Some(if has_lacked { PROCESSOR } else { UNKNOWN }.into());
         }
         let call: libc::c_long = word.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();

@@ -6,7 +6,7 @@ Pure: findings in, findings out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from unsnarl.trace.findings.finding import Finding
 
@@ -19,7 +19,8 @@ def _of_one_thread(explained: Finding, by: Finding) -> bool:
     return explained.thread == by.thread
 
 
-class Rule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """Findings that explain others.
 
     Attributes:
@@ -55,6 +56,12 @@ RULES = (
         lambda explained, by: (
             not by.figures["is_watched"] and bool(explained.figures["computes"]) and _of_one_thread(explained, by)
         ),
+    ),
+    # The thread of a timer is woken by its deadline, as it wants to be.
+    Rule(
+        ("thread-per-timer",),
+        ("polling",),
+        lambda explained, _: explained.place is not None and explained.place.endswith(" in Condition.wait"),
     ),
     # Of many threads, neither all stacks nor all waits have a cause alone.
     Rule(("thread-per-timer", "thread-per-task"), ("lock-waits", "gil-waits", "futex-storm")),

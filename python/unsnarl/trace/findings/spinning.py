@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace import asking_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import IN_IO, LOCK, PAUSE, RUNNING, SLEEPING, Process
 
@@ -87,8 +88,9 @@ def spinning(process: Process) -> list[Finding]:
                 place,
                 {"asking_ns": time_ns, "running_ns": whole},
                 Remedy(
-                    "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()`, `join()` "
-                    "and a selector without a timeout return as soon as there is something to do"
+                    "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()`, `join()`, "
+                    "`acquire()` and a selector without a timeout return as soon as there is something to do; until a "
+                    "time, sleep"
                 ),
             )
         )
@@ -96,9 +98,10 @@ def spinning(process: Process) -> list[Finding]:
 
 
 def _asks(process: Process, node: int) -> str | None:
+    """Return the function, or the condition in the program's source, by which a thread asks at a stack."""
     for line in process.stack(node):
         if not process.is_library(line):
-            return None
+            return asking_lines.asked(line.file, line.line) or None
         if line.function in ASKS:
             return line.function
     return None
