@@ -6,7 +6,13 @@ import ast
 
 import pytest
 
-from unsnarl.warm.importing.path_changes import NOWHERE, change_process, first
+from unsnarl.warm.importing.path_changes import NOWHERE, find
+
+
+def first(tree: ast.Module, *, is_module: bool) -> tuple[int, int]:
+    """Return the place of the first change."""
+    return find(tree, is_module=is_module)[0]
+
 
 CHANGES = [
     "sys.path.insert(0, 'x')",
@@ -91,4 +97,4 @@ def test_a_module_that_runs_changes_nothing_by_what_is_for_files(text: str) -> N
     ],
 )
 def test_what_changes_the_process_is_told_from_what_changes_the_path(text: str, is_of_process: bool) -> None:
-    assert change_process(ast.parse("import sys\n" + text)) == is_of_process
+    assert find(ast.parse("import sys\n" + text), is_module=False)[1] == is_of_process

@@ -27,6 +27,7 @@ _WITH_A_NAME = ("setdefault", "pop", "__setitem__", "__delitem__")
 _WHOLE = ("clear", "popitem")
 _IN_C = ("putenv", "unsetenv")
 _ENVIRONMENTS = ("environ", "environb")
+_READING = ("get", "copy", "items", "keys", "values", "__getitem__", "__contains__")
 # Functions that read variables from a file into the environment: of dotenv, django-environ, environs, envparse.
 _OF_FILES = ("read_env", "read_envfile", "load_env", "load_envs", "loadenv")
 _ONLY_READING = ("find_dotenv", "dotenv_values", "get_dotenv")
@@ -73,7 +74,8 @@ def may_write(source: bytes, parts: Iterable[str] | None = None) -> bool:
 def of(tree: ast.Module, *, is_own: bool = False, is_run: bool = False) -> Writes:
     """Return what the statements of a file do to the environment.
 
-    ``is_own``: the file may hand the environment to a function that is not known; else that is not looked at.
+    ``is_own``: the file may hand the environment to a function that is not known; and if it does more than read, each
+    of its constants may be the name of a variable.
     ``is_run``: the body of the file has been watched, so that names put together there are known.
     """
     file, writes = _File(tree), Writes()
@@ -85,7 +87,9 @@ def of(tree: ast.Module, *, is_own: bool = False, is_run: bool = False) -> Write
             writes.are_any = True
             writes.are_of_file = writes.are_of_file or file.reads_a_file(node)
         writes.names |= names or set()
-    writes.are_any = writes.are_any or (is_own and file.hands_on())
+    if is_own:
+        writes.are_any = writes.are_any or file.hands_on()
+        writes.names |= file.texts() if file.does_more_than_read() else set()
     return writes
 
 
@@ -227,6 +231,33 @@ class _File:
                 if any(self._is_environment(one) or _is_its_name(one) for one in given):
                     return True
         return False
+
+    def does_more_than_read(self) -> bool:
+        """Return whether the file may change the environment: it does more than read one variable, or all."""
+        read: set[ast.AST] = set()
+        for node in self.nodes:
+            if (isinstance(node, ast.Attribute) and node.attr in _READING) or (
+                isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+            ):
+                read.add(node.value)
+            elif isinstance(node, ast.Compare):
+                read.update(node.comparators)
+        return any(
+            _full_name(node) in _IN_C or (_full_name(node) in _ENVIRONMENTS and node not in read) for node in self.nodes
+        )
+
+    def texts(self) -> set[str]:
+        """Return the constants of the file, and the names of arguments (``os.environ.update(NAME="value")``)."""
+        values = (node.value for node in self.nodes if isinstance(node, ast.Constant))
+        found = {text_of(value) for value in values if isinstance(value, (str, bytes))}
+        return found | {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
+
+
+def _full_name(node: ast.AST) -> str:
+    """Return the last name of an expression, or what an import gives another name."""
+    if isinstance(node, ast.alias):
+        return node.name if node.asname else ""
+    return identifier(node)
 
 
 def _only_reads(function: ast.expr) -> bool:

@@ -16,33 +16,29 @@ import ast
 import warnings
 
 from . import environment_writes, path_changes
-from .environment_writes import Writes, identifier, text_of
+from .environment_writes import Writes
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-_NAMES_THE_ENVIRONMENT = (b"environ", b"putenv", b"unsetenv")
-_CALLS = ("putenv", "unsetenv")
-_READING = ("get", "copy", "items", "keys", "values", "__getitem__", "__contains__")
+    from collections.abc import Iterable
 
 
 class Changes:
     """What the command's own file may change before it imports a module; nothing of a command without a source."""
 
-    def __init__(self, source: bytes = b"", tree: ast.Module | None = None) -> None:
-        """Take source and syntax tree of the file."""
+    def __init__(self, source: bytes = b"", tree: ast.Module | None = None, *, is_module: bool = False) -> None:
+        """Take source and syntax tree of the file; ``is_module``: it runs with ``python -m``."""
         self.of_directory = b"chdir" in source
         self.of_library = replaces_library(source)
-        self.variables: frozenset[str] = frozenset()
+        # The first change of what is found, and whether it changes the process, so that whatever is imported then may
+        # come out otherwise.
+        self.first, self.of_process = path_changes.NOWHERE, False
+        if tree is not None:
+            self.first, self.of_process = path_changes.find(tree, is_module=is_module)
+        writes = environment_writes.of(tree, is_own=True) if tree is not None and b"env" in source else Writes()
+        self.variables = frozenset(writes.names)
         # Whether it may be any variable.
-        self.are_any = False
-        if tree is not None and any(name in source for name in _NAMES_THE_ENVIRONMENT) and _may_write(tree):
-            self.variables = frozenset(_constants(tree))
-        # Whether it changes the process, so that whatever is imported then may come out otherwise.
-        self.of_process = tree is not None and path_changes.change_process(tree)
-        if tree is not None and b"env" in source:
-            self.are_any = environment_writes.of(tree, is_own=True).are_any
+        self.are_any = writes.are_any
 
     def has(self, name: str) -> bool:
         """Return whether a variable may have been changed."""
@@ -51,37 +47,6 @@ class Changes:
     def has_beginning(self, beginning: str) -> bool:
         """Return whether a variable with this beginning may have been changed."""
         return self.are_any or any(name.startswith(beginning) for name in self.variables)
-
-
-def _may_write(tree: ast.Module) -> bool:
-    """Return whether a file may change the environment: it does more than read one variable, or all."""
-    read: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if (isinstance(node, ast.Attribute) and node.attr in _READING) or (
-            isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
-        ):
-            read.add(node.value)
-        elif isinstance(node, ast.Compare):
-            read.update(node.comparators)
-    return any(_name_of(node) in _CALLS or (_is_environment(node) and node not in read) for node in ast.walk(tree))
-
-
-def _is_environment(node: ast.AST) -> bool:
-    return _name_of(node) in ("environ", "environb")
-
-
-def _name_of(node: ast.AST) -> str:
-    if isinstance(node, ast.alias):
-        return node.name if node.asname else ""
-    return identifier(node)
-
-
-def _constants(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
-            yield text_of(node.value)
-        elif isinstance(node, ast.keyword) and node.arg:  # of `os.environ.update(NAME="value")`
-            yield node.arg
 
 
 def replaces_library(source: bytes) -> str:

@@ -33,29 +33,28 @@ _NO_PACKAGE = ("not __package__", "__package__ == ''", "__package__ is None", "_
 _WITHOUT_FIRST = ("sys.path.pop(0)", "del sys.path[0]", "sys.path.remove('')")
 
 
-def first(tree: ast.Module, *, is_module: bool) -> tuple[int, int]:
-    """Return line and column of the first change; ``is_module`` says whether the file runs with ``python -m``."""
+def find(tree: ast.Module, *, is_module: bool) -> tuple[tuple[int, int], bool]:
+    """Return line and column of the first change, and whether any module may come out otherwise because of one.
+
+    That is so if more is changed than where modules are found. ``is_module``: the file runs with ``python -m``.
+    """
     imported = _imported(tree)
     systems = {"sys"} | {alias.asname or alias.name for alias in imported if alias.name == "sys"}
     found = [place for node in tree.body for place in _changes(node, systems, is_module)]
-    found += [(node.lineno, node.col_offset) for node in _of_process(tree)]
-    return min(found, default=NOWHERE)
+    of_process = [(node.lineno, node.col_offset) for node in _of_process(tree, imported)]
+    return min([*found, *of_process], default=NOWHERE), bool(of_process) or any(map(_is_of_modules, _written_by(tree)))
 
 
-def change_process(tree: ast.Module) -> bool:
-    """Return whether a file changes more than where modules are found, so that any module may come out otherwise."""
-    return any(_of_process(tree)) or any(
-        isinstance(node, ast.Attribute) and node.attr == "modules" and _plain_name(node.value) == "sys"
-        for node in _written_by(tree)
-    )
+def _is_of_modules(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "modules" and _plain_name(node.value) == "sys"
 
 
 def _imported(tree: ast.Module) -> list[ast.alias]:
     return [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
 
 
-def _of_process(tree: ast.Module) -> Iterator[ast.Attribute | ast.Call]:
-    modules = {alias.asname or alias.name.partition(".")[0] for alias in _imported(tree)} - {"sys"}
+def _of_process(tree: ast.Module, imported: list[ast.alias]) -> Iterator[ast.Attribute | ast.Call]:
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in imported} - {"sys"}
     return (node for node in ast.walk(tree) if _is_of_process(node, modules))
 
 

@@ -18,11 +18,7 @@ from . import holders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterator
     from typing import Any
-
-    from .own_changes import Changes
 
 # Placeholder for the command's arguments while it is imported. A module that copies sys.argv copies the
 # placeholder, by which the copy is found.
@@ -65,14 +61,6 @@ def _is_importable(path: str) -> bool:
     return True
 
 
-def _main_of(path: str) -> tuple[bytes, str]:
-    """Return source and file name of the ``__main__`` of an archive or a directory; nothing if it has no source."""
-    spec = PathFinder.find_spec("__main__", [path])
-    loader: Any = spec.loader if spec is not None else None
-    source: str | None = loader.get_source("__main__") if loader is not None else None
-    return (source or "").encode(), (spec.origin if spec is not None else None) or path
-
-
 def arrange(command: Command) -> None:
     """Set ``sys.argv``, ``sys.orig_argv`` and ``sys.path`` for the command."""
     options = sys.orig_argv[1 : sys.orig_argv.index(sys.argv[0])] if sys.argv[0] in sys.orig_argv else []
@@ -84,142 +72,6 @@ def arrange(command: Command) -> None:
         sys.path.insert(0, command.name)  # even with -P (pymain_run_python in Modules/main.c)
     elif command.kind == "script" and not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(command.name)))
-
-
-class Import:
-    """A module that the command's own file names in an import statement."""
-
-    def __init__(
-        self, name: str, is_certain: bool, is_from: bool = False, is_late: bool = False, is_after_code: bool = True
-    ) -> None:
-        self.name = name
-        # Whether code of the command may run before it is imported.
-        self.is_after_code = is_after_code
-        # Whether the file may have changed `sys.path` by then, so that another module is found.
-        self.is_late = is_late
-        # Why it is late, in words, if that is not the reason.
-        self.why_late = ""
-        # Whether each run imports it, judged by where the statement is.
-        self.is_certain = is_certain
-        # Whether it is from `from package import name`, where the name may be no module.
-        self.is_from = is_from
-
-    def is_wanted(self) -> bool:
-        """Return whether it is left to import ahead, after the modules before it."""
-        package, _, name = self.name.rpartition(".")
-        is_left = not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
-        return is_left and not self.is_late
-
-
-def _own_file(command: Command) -> tuple[bytes, str] | None:
-    """Return source and path of the command's own file; None if it is a module without a source."""
-    path = command.name
-    if command.kind == "module":
-        found = _module_file(command.name)
-        if found is None:
-            return None
-        path = found
-    if command.is_on_path:
-        return _main_of(path)
-    with open(path, "rb") as file:
-        return file.read(), path
-
-
-def before_imports(command: Command) -> tuple[bool, Changes]:
-    """Return whether no code of the command's own file runs before the imports that each run makes, and its changes.
-
-    Such code, or a module that only some runs import before, may change the environment, which an import may copy.
-    """
-    import ast
-
-    from .own_changes import Changes
-
-    own = _own_file(command)
-    if own is None:
-        return False, Changes()
-    source, tree = own[0], ast.parse(*own)
-    ends = [node.end_lineno or node.lineno for node, is_certain in _statements(tree.body, True) if is_certain]
-    last = max(ends, default=0)
-    before = b"\n".join(source.splitlines()[:last])
-    # A function of the file may be called by a module that it imports.
-    is_kept = b"environ" not in before and b"putenv" not in before
-    return is_kept and all(map(_is_quiet, _until(tree.body, last))), Changes(source, tree)
-
-
-def _first_code(tree: ast.Module) -> tuple[int, int]:
-    """Return the place of the first statement that is no import and runs code."""
-    loud = (node for node in _until(tree.body, sys.maxsize) if not _is_quiet(node))
-    return next(((node.lineno, node.col_offset) for node in loud), (sys.maxsize, 0))
-
-
-def _until(body: list[ast.stmt], last: int) -> Iterator[ast.stmt]:
-    """Yield the statements that begin no later than a line, also those that only a command runs."""
-    import ast
-
-    for node in body:
-        if node.lineno <= last:
-            if isinstance(node, ast.If) and _is_of_main(node.test):
-                yield from _until(node.body, last)
-            else:
-                yield node
-
-
-def _is_quiet(node: ast.stmt) -> bool:
-    """Return whether a statement is an import, or runs no code of anybody."""
-    import ast
-
-    if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
-        return True
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        values = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-        return not node.decorator_list and all(isinstance(value, ast.Constant) for value in values)
-    if isinstance(node, ast.Assign) and not all(isinstance(target, ast.Name) for target in node.targets):
-        return False
-    return isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Constant)
-
-
-def imports(command: Command) -> list[Import]:
-    """Return the modules that the command's own file names in imports; those that each run imports come first."""
-    own = _own_file(command)
-    if own is None:
-        return [Import(command.name, True, is_after_code=False)]
-    source, path = own
-    package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
-    if command.kind == "module" and not package:
-        package = command.name.rpartition(".")[0]
-    first = [Import(package, True, is_after_code=False)] if package else []
-    named = [*first, *_imports(source, path, package, command.kind == "module")]
-    unique: dict[str, Import] = {}
-    for one in sorted(named, key=lambda one: not one.is_certain):
-        unique.setdefault(one.name, one)
-    return list(unique.values())
-
-
-def leave_to_runs(named: list[Import], excluded: list[str]) -> None:
-    """Leave to the runs what is imported after a module that each run imports, and that is not imported ahead.
-
-    It may depend on what that module does while it is imported.
-    """
-    left = ""
-    for one in named:
-        if not left and one.is_certain and one.name in excluded:
-            left = one.name
-        if left:
-            one.is_late, one.is_certain = True, False
-            one.why_late = f"each run imports {left} before it" if one.name != left else "-"
-
-
-def put_off(command: Command, named: list[Import]) -> list[str]:
-    """Return in words what is not imported, since only the command knows where it is, or what is done before."""
-    late = [one for one in named if one.is_late and not one.is_from and one.name not in sys.modules]
-    path = f"{command.name} changes before what it finds (sys.path, sys.modules, an attribute of a module)"
-    return [f"{one.name} is not imported ahead: {one.why_late or path}" for one in late if one.why_late != "-"]
-
-
-def without_late(loaded: dict[str, str], named: list[Import]) -> dict[str, str]:
-    """Return what runs have loaded, without what the next run may find elsewhere."""
-    late = {one.name.partition(".")[0] for one in named if one.is_late}
-    return {name: origin for name, origin in loaded.items() if name.partition(".")[0] not in late}
 
 
 def missing(command: Command) -> str:
@@ -238,7 +90,7 @@ def missing(command: Command) -> str:
 def package_loads(command: Command) -> bool:
     """Import the package of a module that is run; return whether the package imports that very module."""
     if command.kind == "module":
-        _module_file(command.name)
+        module_file(command.name)
     return has_loaded(command)
 
 
@@ -292,7 +144,8 @@ def _is_same(found: str | None, loaded: str | None) -> bool:
         return False
 
 
-def _module_file(name: str) -> str | None:
+def module_file(name: str) -> str | None:
+    """Return the source of a module, or of its ``__main__``; None if it has none."""
     from importlib.util import find_spec
 
     try:
@@ -304,58 +157,6 @@ def _module_file(name: str) -> str | None:
     if spec is None or spec.origin is None or not spec.has_location:
         return None
     return spec.origin if spec.origin.endswith(".py") else None
-
-
-def _imports(source: bytes, path: str, package: str, is_module: bool) -> Iterator[Import]:
-    import ast
-
-    from . import path_changes
-
-    tree = ast.parse(source, path)
-    change, code = path_changes.first(tree, is_module=is_module), _first_code(tree)
-    for node, is_executed in _statements(tree.body, True):
-        # What is in a function or a branch may be executed at any time.
-        is_late = change != path_changes.NOWHERE and (not is_executed or (node.lineno, node.col_offset) > change)
-        is_after = not is_executed or (node.lineno, node.col_offset) > code
-        is_certain = is_executed and not is_late
-        if isinstance(node, ast.Import):
-            yield from (Import(alias.name, is_certain, False, is_late, is_after) for alias in node.names)
-        elif node.module != "__future__":
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")
-                parts = parts[: len(parts) - node.level + 1]
-                base = ".".join([*parts, base] if base else parts)
-            if base:
-                yield Import(base, is_certain, False, is_late, is_after)
-                yield from (Import(f"{base}.{alias.name}", is_certain, True, is_late, is_after) for alias in node.names)
-
-
-def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Yield all imports, and whether each run executes them: not those in functions and branches."""
-    import ast
-
-    for node in body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            # `lazy import` (Python 3.15) imports where the name is first used.
-            yield node, is_certain and not getattr(node, "is_lazy", 0)
-            continue
-        passed: list[ast.stmt] = []
-        if isinstance(node, (ast.Try, ast.TryStar)):
-            passed = [*node.body, *node.orelse, *node.finalbody]
-        elif isinstance(node, (ast.With, ast.ClassDef)) or (isinstance(node, ast.If) and _is_of_main(node.test)):
-            passed = node.body
-        yield from _statements(passed, is_certain)
-        known = {id(inner) for one in passed for inner in ast.walk(one)}
-        for inner in ast.walk(node):
-            if isinstance(inner, (ast.Import, ast.ImportFrom)) and id(inner) not in known:
-                yield inner, False
-
-
-def _is_of_main(test: ast.expr) -> bool:
-    import ast
-
-    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
 
 def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:

@@ -23,7 +23,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import holders, main_module, own_changes, path_changes, preload, temporary, trampolines, values
+from ..importing import holders, main_module, own_imports, preload, temporary, trampolines, values
 from ..renewals import TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, Renewal
 from . import (
     arguments,
@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
+    from ..importing.own_changes import Changes
+
     _Found = TypeVar("_Found")
 
 # Loaded here, since preload needs them: they must not count as the command's.
-_LOADED = (ast, importlib.util, own_changes, path_changes)
+_LOADED = (ast, importlib.util, own_imports)
 
 
 def _try(watch: Watch, name: str) -> bool:
@@ -68,8 +70,8 @@ def _try(watch: Watch, name: str) -> bool:
 def _import_all(
     watch: Watch,
     command: preload.Command,
-    named: list[preload.Import],
-    changes: own_changes.Changes,
+    named: list[own_imports.Import],
+    changes: Changes,
     expected: dict[str, str],
     excluded: list[str],
 ) -> None:
@@ -241,20 +243,21 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     """Import all modules under watch; return those that each run imports."""
     program = main_module.MainModule(command)
     covered, watch.is_on = preload.covered(), True
-    named: list[preload.Import] = []
+    named: list[own_imports.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
         watch.copies.are_fillable = True  # the package's code is run before any other of the command
         is_usual = preload.package_loads(command)
         program.announce()
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
-        named = preload.imports(command)
-        preload.leave_to_runs(named, excluded)
-        watch.copies.are_fillable, changes = preload.before_imports(command)
+        own = own_imports.OwnFile(command)
+        named = own.imports()
+        own_imports.leave_to_runs(named, excluded)
+        watch.copies.are_fillable = own.is_quiet()
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        loaded_before = {} if changes.of_process else preload.without_late(expected, named)
-        _import_all(watch, command, named, changes, loaded_before, excluded)
-        watch.notes += preload.put_off(command, named)
+        loaded_before = {} if own.changes.of_process else own_imports.without_late(expected, named)
+        _import_all(watch, command, named, own.changes, loaded_before, excluded)
+        watch.notes += own_imports.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
     watch.copies.end()
