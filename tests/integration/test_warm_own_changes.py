@@ -242,3 +242,80 @@ def test_what_reads_no_variable_is_imported_ahead_after_a_file_was_read(rig: Rig
     script = _command(rig, text, late=READS["one"], other="", dotenv=DOTENV)
     rig.start(script)
     assert rig.served(script).stdout == b"True\nset\n"
+
+
+# Of an installed package: syntax does not tell which variable it sets, or that it changes the directory.
+HIDDEN = {
+    "a name put together": "def prepare():\n    os.environ['Q_' + 'X'] = 'set'\n",
+    "for a while": (
+        "def prepare():\n    os.environ['Q_' + 'X'] = 'set'\ndef finish():\n    del os.environ['Q_' + 'X']\n"
+    ),
+    "by the body of a module": "def prepare():\n    import sets\n",
+}
+
+
+def _installed(rig: Rig, **modules: str) -> None:
+    (directory := rig.directory / "site-packages").mkdir()
+    for name, source in modules.items():
+        (directory / f"{name}.py").write_text(f"import os\n{source}")
+    rig.env |= {"PYTHONPATH": str(directory)}
+
+
+@pytest.mark.parametrize("change", HIDDEN)
+@pytest.mark.parametrize("read", ["one", "a beginning"])
+def test_what_runs_were_seen_to_change_before_a_module_that_only_they_load(rig: Rig, change: str, read: str) -> None:
+    _installed(rig, tool=HIDDEN[change], sets="os.environ['Q_' + 'X'] = 'set'\n", late=READS[read])
+    finish = "    getattr(tool, 'finish', int)()\n"
+    run = f"def run():\n    import tool\n    tool.prepare()\n    import late\n{finish}    print(late.VALUE)\n"
+    _is_as_plain(rig, _command(rig, "import cli\ncli.run()\n", cli=run))
+
+
+def test_a_change_that_only_a_later_run_makes_is_made_good_by_the_next_one(rig: Rig) -> None:
+    _installed(rig, tool=HIDDEN["a name put together"], late=READS["one"])
+    run = (
+        "def run():\n    if len(sys.argv) > 1:\n        import tool\n        tool.prepare()\n"
+        "    import late\n    print(late.VALUE)\n"
+    )
+    script = _command(rig, "import cli\ncli.run()\n", cli=f"import sys\n{run}")
+    rig.start(script)
+    assert rig.served(script).stdout == b"None\n"
+    rig.verb("stop", script)
+    rig.start(script)  # `late` is imported ahead now
+    rig.warm(script, "set")
+    for _ in range(2):
+        assert rig.warm(script, "set").stdout == b"set\n", rig.log()
+        assert rig.warm(script).stdout == b"None\n"
+    assert "ends, a run has changed $Q_X, which its imports have read" in rig.log()
+    rig.start(script)
+    assert rig.served(script, "set").stdout == b"set\n"
+    assert b"late is not imported ahead: late reads $Q_X" in rig.verb("why", script).stdout
+
+
+def test_a_function_that_runs_were_seen_to_replace(rig: Rig) -> None:
+    late = "from time import sleep\nVALUE = sleep\n"
+    _installed(rig, tool="import time\ndef prepare():\n    setattr(time, 'sle' + 'ep', print)\n", late=late)
+    run = "def run():\n    import tool\n    tool.prepare()\n    import late\n    print(late.VALUE)\n"
+    script = _command(rig, "import cli\ncli.run()\n", cli=run)
+    _is_as_plain(rig, script)
+    assert b"late keeps time.sleep, which the command may replace before" in rig.verb("why", script).stdout
+
+
+def test_the_directory_that_runs_were_seen_to_change(rig: Rig) -> None:
+    _installed(rig, tool="def prepare():\n    os.chdir('/')\n", late="VALUE = os.getcwd()\n")
+    run = "def run():\n    import tool\n    tool.prepare()\n    import late\n    print(late.VALUE)\n"
+    _is_as_plain(rig, _command(rig, "import cli\ncli.run()\n", cli=run))
+
+
+def test_a_run_that_becomes_another_program_has_reported_its_change(rig: Rig) -> None:
+    _installed(rig, tool=HIDDEN["a name put together"], late=READS["one"])
+    run = (
+        "def run():\n    import late\n    if len(sys.argv) > 1:\n        import tool\n        tool.prepare()\n"
+        "        os.execv('/bin/echo', ['echo', late.VALUE or 'none'])\n"
+    )
+    script = _command(rig, "import cli\ncli.run()\n", cli=f"import sys\n{run}")
+    rig.start(script)
+    rig.served(script)
+    rig.verb("stop", script)
+    rig.start(script)
+    assert rig.served(script, "set").stdout == b"none\n"
+    assert [path.read_text() for path in rig.house.glob("*.changed")] == ["Q_X\t\n"]

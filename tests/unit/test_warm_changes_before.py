@@ -106,3 +106,54 @@ def test_what_an_import_sets_itself_is_no_change_before_it(monkeypatch: pytest.M
     before.note_libraries(["KMP_"], "loads")
     assert before.of_modules([str(file)], {"KMP_INIT"}) == []
     assert [module for module, _ in before.of_modules([str(file)], set())] == ["loads"]
+
+
+def test_what_runs_have_changed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_before, "_loaded", dict)
+    before = Before(walks := Walks(frozenset()))
+    before.of_runs = ["Q_X\t", ".\t", "Q_BODY\tbody"]
+    before.begin(None)
+    assert not before.note_read("Q_X", "early")
+    assert not before.note_directory("early")
+    assert before.late() == set()
+    before.begin(Changes())
+    assert before.note_read("Q_X", "late")
+    assert before.note_directory("late")
+    assert walks.is_changed("Q_", "walks")
+    assert before.blamed == {"walks"}
+    before.note_libraries(["Q_", "OTHER_"], "loads")
+    assert [module for module, _ in before.of_libraries()] == ["loads"]
+    assert before.late() == {"Q_X", ".", "Q_*", "OTHER_*"}
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_what_the_body_of_a_module_has_changed_counts_if_that_is_left_to_the_runs(
+    monkeypatch: pytest.MonkeyPatch, is_imported: bool
+) -> None:
+    monkeypatch.setattr(changes_before, "_loaded", dict)
+    before = Before(Walks(frozenset()))
+    before.of_runs = [f"Q_X\t{'json' if is_imported else 'not_there'}"]
+    before.begin(Changes())
+    assert not before.note_read("Q_X", "late")
+    assert [module for module, _ in before.of_modules([], set())] == ([] if is_imported else ["late"])
+
+
+@pytest.mark.parametrize("has_gevent", [True, False])
+def test_an_installed_package_that_may_replace_parts_of_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_gevent: bool
+) -> None:
+    """As `celery -P gevent` does, where gevent is installed."""
+    monkeypatch.setattr(changes_before, "_loaded", dict)
+
+    def found(name: str) -> str:
+        return "there" if has_gevent and name == "gevent" else ""
+
+    monkeypatch.setattr(changes_before, "file_of", found)
+    (package := tmp_path / "site-packages").mkdir()
+    (file := package / "cli.py").write_text("def patch():\n    import gevent.monkey\n    gevent.monkey.patch_all()\n")
+    (package / "words.py").write_text('"""With gevent, call patch_all() first."""\n')
+    before = Before(Walks(frozenset()))
+    before.begin(Changes())
+    assert before.of_modules([str(package / "words.py")], set()) == []
+    why = [("", "it replaces parts of the standard library, by patch_all()")]
+    assert before.of_modules([str(file)], set()) == (why if has_gevent else [])

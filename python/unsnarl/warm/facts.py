@@ -25,7 +25,7 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 8"
+_HEAD = "unsnarl-facts 9"
 # Before a learning run watches it.
 _lstat = os.lstat
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
@@ -66,6 +66,8 @@ class Facts:
     | ``doubtful`` | variables that count as deciding something, but may be kept only: a digest of the value they had |
     | ``seed`` | the hash seed of its learning runs, by which the order in sets is comparable |
     | ``is_unproven`` | one learning run was made; the next server compares its values with ``COMMAND.values`` |
+    | ``late`` | variables, beginnings and ``.`` that imports have read which code of the command may precede |
+    | ``changed_size`` | size of ``COMMAND.changed`` up to which it was considered (``changed.py``) |
     | ``verified`` | names of circumstances in which a learning run has found the same |
     | ``learner`` | the process that has learned these facts and is about to serve |
     | ``fingerprint`` | a digest of all globals that were compared |
@@ -73,7 +75,7 @@ class Facts:
     """
 
     def __init__(self) -> None:
-        self.command = ""
+        self.command = self.learner = self.fingerprint = ""
         self.modules: list[str] = []
         self.origins: dict[str, str] = {}
         self.variables: list[str] = []
@@ -95,9 +97,9 @@ class Facts:
         self.refusals: list[str] = []
         self.doubtful: dict[str, str] = {}
         self.seed, self.is_unproven = 1, False
+        self.late: list[str] = []
         self.verified: list[str] = []
-        self.learner = self.fingerprint = ""
-        self.expires = 0
+        self.expires = self.changed_size = 0
 
     def join(self, other: Facts) -> bool:
         """Add what the imports read in other circumstances; return whether any of it was new."""
@@ -110,6 +112,7 @@ class Facts:
             del self.kept[name]
         self.prefixes = sorted({*self.prefixes, *other.prefixes})
         self.walks = sorted({*self.walks, *other.walks})
+        self.late = sorted({*self.late, *other.late})
         self.user_site = self.user_site or other.user_site
         self.asks_tty |= other.asks_tty
         self.asks_size |= other.asks_size
@@ -232,10 +235,10 @@ def dump(facts: Facts) -> str:
     rows += [("refusal", why) for why in facts.refusals]
     rows += [("doubtful", digest, name) for name, digest in sorted(facts.doubtful.items())]
     rows += [("seed", facts.seed)] if facts.seed != 1 else []
+    rows += [("late", name) for name in facts.late]
     rows += [("verified", which) for which in facts.verified]
-    rows += [("learner", facts.learner)] if facts.learner else []
-    rows += [("fingerprint", facts.fingerprint)] if facts.fingerprint else []
-    rows += [("expires", facts.expires)] if facts.expires else []
+    named = {name: getattr(facts, name) for name in ("learner", "fingerprint", "expires", "changed_size")}
+    rows += [(name, value) for name, value in named.items() if value]
     rows += [("file", *stamp, path) for path, stamp in facts.files.items()]
     rows += [("asked", *stamp, path) for path, stamp in facts.asked.items()]
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
@@ -258,6 +261,7 @@ def parse(text: str) -> Facts:
         "enumerated": facts.enumerated,
         "note": facts.notes,
         "refusal": facts.refusals,
+        "late": facts.late,
         "verified": facts.verified,
     }
     for line in lines[1:-1]:
@@ -277,7 +281,7 @@ _FLAGS = {
 
 def _parse_row(facts: Facts, kind: str, rest: str) -> None:
     """Read a line that is no item of a list. Raises ValueError."""
-    if kind in ("command", "learner", "fingerprint", "expires", "seed"):
+    if kind in ("command", "learner", "fingerprint", "expires", "seed", "changed_size"):
         setattr(facts, kind, type(getattr(facts, kind))(rest))
     elif kind == "kept":
         reads, was_set, name = rest.split("\t", 2)

@@ -16,7 +16,7 @@ import ast
 import warnings
 
 from . import environment_writes, path_changes
-from .environment_writes import Writes
+from .environment_writes import Writes, identifier
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -57,6 +57,14 @@ def replaces_library(source: bytes) -> str:
     if b"gevent" not in source and b"eventlet" not in source:
         return ""
     return next((call.decode() for call in (b"patch_all(", b"monkey_patch(") if call in source), "")
+
+
+def patching_call(source: bytes) -> str:
+    """Return the same of an installed package, whose comments may name the function: a call that the syntax shows."""
+    name = replaces_library(source).rstrip("(")
+    tree = _parsed(source) if name else None
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call)) if tree is not None else ()
+    return f"{name}(" if any(identifier(call.func) == name for call in calls) else ""
 
 
 class Source:

@@ -11,7 +11,9 @@ import contextlib
 import os
 import sys
 
-from ..importing.own_changes import Changes, Source, replaces_library, written
+from .. import changed
+from ..importing import library
+from ..importing.own_changes import Changes, Source, patching_call, replaces_library, written
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from ..importing.environment_writes import Writes
     from .environment_walk import Walks
 
+# Packages that replace parts of the standard library, if that is asked of them.
+_PATCHING = ("gevent", "eventlet")
 # Packages that read variables from a file into the environment.
 _OF_FILES = ("dotenv", "environ", "environs", "envparse")
 # Beginnings of variables that OpenSSL reads: almost every program loads it, and almost none sets these before.
@@ -33,6 +37,8 @@ class Before:
     def __init__(self, walks: Walks) -> None:
         # The changes that the command's own file may make before the current imports.
         self.changes = Changes()
+        # What runs have changed (:mod:`..changed`), line by line.
+        self.of_runs: list[str] = []
         # Modules that must not be imported ahead because of them.
         self.blamed: set[str] = set()
         self._is_after_code = False
@@ -41,6 +47,8 @@ class Before:
         self._in_directory: set[str] = set()
         # Beginnings of the variables that libraries in C read when they are loaded, and the modules that load them.
         self._of_libraries: dict[str, str] = {}
+        # Modules that were loaded after code of the command.
+        self._loaded: set[str] = set()
         # Files of modules that are not loaded, on whose statements the judgement depends.
         self.looked_at: set[str] = set()
         walks.is_changed = self._note_beginning
@@ -54,19 +62,53 @@ class Before:
         """Note that a module reads a variable; return whether the command's own file may have changed it before."""
         if self._is_after_code:
             self._read.setdefault(name, set()).add(module)
-        return self.changes.has(name)
+        return self.changes.has(name) or self._is_of_runs(name)
+
+    def _is_of_runs(self, read: str) -> bool:
+        """Return whether code of the program has changed in a run what is read, named as in ``Facts.late``.
+
+        What the body of a module has changed is judged at the end: it is known then whether that is imported ahead.
+        """
+        changes = self._by_the_program() if self._is_after_code else ()
+        return any(changed.concerns(name, frozenset([read])) for name in changes)
+
+    def _by_the_program(self) -> set[str]:
+        return {name for line in self.of_runs for name, _, module in [line.partition("\t")] if not module}
+
+    def late(self) -> set[str]:
+        """Return what was read after code of the command, as ``Facts.late`` has it."""
+        libraries = [beginning for beginning, module in self._of_libraries.items() if module]
+        beginnings = {f"{beginning}*" for beginning in [*self._beginnings, *libraries]}
+        directory = [changed.DIRECTORY] if self._in_directory else []
+        functions = [f"{changed.REPLACED}{name}" for name in library.kept(self._loaded)]
+        return {*self._read, *beginnings, *directory, *functions}
+
+    def note_loaded(self, modules: Iterable[str]) -> None:
+        """Note that these modules were loaded."""
+        self._loaded.update(modules if self._is_after_code else ())
+
+    def of_functions(self, owners: dict[str, str]) -> list[tuple[str, str]]:
+        """Return modules that keep a function of the standard library which runs were seen to replace, and why.
+
+        ``owners`` has for each loaded module the requested one.
+        """
+        functions = [name[1:] for name in sorted(self._by_the_program()) if name.startswith(changed.REPLACED)]
+        kept = library.kept(self._loaded) if functions else {}
+        found = [(keeper, function) for function in functions for keeper in sorted(kept.get(function, ()))]
+        why = "{} keeps {}, which the command may replace before, while it is imported"
+        return self._blame([(owners.get(keeper, keeper), why.format(keeper, one)) for keeper, one in found])
 
     def note_directory(self, module: str) -> bool:
         """Note that a module reads the working directory; return whether the command's own file may have changed it."""
         if self._is_after_code:
             self._in_directory.add(module)
-        return self.changes.of_directory
+        return self.changes.of_directory or self._is_of_runs(changed.DIRECTORY)
 
     def _note_beginning(self, beginning: str, module: str) -> bool:
         """Note the same for all variables with a beginning."""
         if self._is_after_code:
             self._beginnings.setdefault(beginning, set()).add(module)
-        is_changed = self.changes.has_beginning(beginning)
+        is_changed = self.changes.has_beginning(beginning) or self._is_of_runs(f"{beginning}*")
         if is_changed:
             self.blamed.add(module)
         return is_changed
@@ -77,10 +119,11 @@ class Before:
             self._of_libraries.setdefault(beginning, module if self._is_after_code else "")
 
     def of_libraries(self) -> list[tuple[str, str]]:
-        """Return modules that load a library whose variables the command's own file may have set, and why."""
+        """Return modules that load a library whose variables the command's own file or a run has set, and why."""
         found: list[tuple[str, str]] = []
+        known = self.changes.variables | self._by_the_program()
         for beginning, module in self._of_libraries.items():
-            names = sorted(name for name in self.changes.variables if name.startswith(beginning))
+            names = sorted(name for name in known if name.startswith(beginning))
             if module and (names or (self.changes.are_any and beginning not in _OF_OPENSSL)):
                 name = names[0] if names else f"{beginning}…"
                 found.append((module, _WHY.format(module, f"loads a library that reads ${name}")))
@@ -101,6 +144,8 @@ class Before:
         self.looked_at.update(others if parts else ())
         sources = [*_sources(loaded, self.looked_at | others, all_of_them=bool(parts))]
         writes = written(sources if parts else [], parts, has_files=any(map(file_of, _OF_FILES)))
+        writes.names |= changed.names(self.of_runs, sys.modules)
+        writes.are_any = writes.are_any or changed.ANY in writes.names
         found: list[tuple[str, str]] = []
         for name, modules in self._read.items():
             if writes.are_any or (name in writes.names and name not in set_by_imports):
@@ -116,11 +161,11 @@ class Before:
         if any(b"chdir" in text for text in own):
             read = "reads the working directory"
             found += [(module, _WHY.format(module, read)) for module in sorted(self._in_directory)]
-        return self._blame(found) + self._of_library(own)
+        return self._blame(found) + self._of_library([*map(replaces_library, own), *_patching(loaded, others)])
 
-    def _of_library(self, own: list[bytes]) -> list[tuple[str, str]]:
+    def _of_library(self, calls: list[str]) -> list[tuple[str, str]]:
         """Return why nothing can be imported ahead, if the command replaces parts of the standard library."""
-        calls = [self.changes.of_library, *map(replaces_library, own)]
+        calls = [self.changes.of_library, *calls]
         return [("", f"it replaces parts of the standard library, by {call})") for call in calls if call][:1]
 
     def _blame(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -155,6 +200,15 @@ def _sources(loaded: dict[str, Any], unloaded: Iterable[str], *, all_of_them: bo
         if text is not None:
             is_run = path in loaded and loaded[path] is not sys.modules.get("__main__")
             yield Source(text, is_run=is_run, is_installed=is_installed)
+
+
+def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:
+    """Return the calls in installed packages that may replace parts of the standard library, as `celery -P gevent`."""
+    if not any(map(file_of, _PATCHING)):
+        return []
+    others = [path for path in sorted({*loaded, *unloaded}) if not any(f"/{name}/" in path for name in _PATCHING)]
+    texts = [_text(path, loaded.get(path)) for path in others if _is_installed(path)]
+    return [*filter(None, map(patching_call, filter(None, texts)))]
 
 
 def _is_installed(path: str) -> bool:

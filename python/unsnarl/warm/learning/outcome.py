@@ -87,6 +87,7 @@ def _put_variables(result: facts_of.Facts, watch: Watch) -> None:
     for name, count in watch.reads.items():
         if name not in decided:
             result.kept[name] = facts_of.Kept(count, name == DIRECTORY or name in watch.set_variables)
+    result.late = sorted(watch.before.late())
     result.prefixes = sorted({*prefixes_of_libraries(), *watch.walks.prefixes})
     result.walks = sorted(watch.walks.prefixes)
 

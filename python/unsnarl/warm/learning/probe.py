@@ -136,7 +136,9 @@ def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
     if preload.has_loaded(command) and not was_loaded:
         watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
     if is_there:
-        watch.owners.update(dict.fromkeys(sys.modules.keys() - before, name))
+        news = sys.modules.keys() - before
+        watch.owners.update(dict.fromkeys(news, name))
+        watch.before.note_loaded(news)
     return is_there
 
 
@@ -192,14 +194,19 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
             watch.fatal.append(("", "an import leaves a child process"))
 
 
-def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
-    """Return the modules that earlier runs have loaded, with their files, and those to leave out."""
+def _wishes(path: str, before: changes_before.Before) -> tuple[dict[str, str], list[str]]:
+    """Return the modules that earlier runs have loaded, with their files, and those to leave out.
+
+    ``before`` is given what these runs have changed.
+    """
     expected: dict[str, str] = {}
     excluded: list[str] = []
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             module, _, origin = line.rstrip("\n").partition("\t")
-            if origin == "-":
+            if not module:
+                before.of_runs.append(origin)
+            elif origin == "-":
                 excluded.append(module)
             else:
                 expected[module] = origin
@@ -266,7 +273,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
 
 def _judge_changes(watch: Watch, expected: dict[str, str], excluded: list[str]) -> None:
     """Leave modules to the runs that read what a function of another module may have set before."""
-    watch.fatal += watch.before.of_libraries()
+    watch.fatal += watch.before.of_libraries() + watch.before.of_functions(watch.owners)
     files = [*expected.values(), *map(changes_before.file_of, excluded)]
     watch.fatal += watch.before.of_modules(files, watch.variables)
     watch.opened |= watch.before.looked_at
@@ -312,7 +319,7 @@ def main(args: list[str], made: temporary.Directories) -> None:
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(values.MASK)
     start = kept_times.now()
-    wishes = _wishes(wanted_file)
+    wishes = _wishes(wanted_file, watch.before)
     roots = _watched(watch, command, *wishes)
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += kept_times.find(watch, start, found)

@@ -17,8 +17,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from unsnarl.warm import changed, ledger
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import ledger
 from unsnarl.warm.managing import plain_call, runtime_directory, sweep
 from unsnarl.warm.managing.start import LAUNCH, Start
 from unsnarl.warm.serving import successor
@@ -70,7 +70,7 @@ def main(words: list[str]) -> None:
     facts = facts_of.load(start.stem + ".facts")
     news = start.stem + ".news"
     # A client starts this only if no refusal holds.
-    if facts is None or facts.refusals or facts.changed_file() is not None or _is_to_learn_news(facts, news):
+    if facts is None or _is_outdated(facts, start.stem) or _is_to_learn_news(facts, news):
         _learn_again(start, facts, news, is_quick=_may_be_quick(start, facts))
         ledger.note_failed(start.stem, start.environment)
     elif _is_to_compare(start, facts):
@@ -80,6 +80,12 @@ def main(words: list[str]) -> None:
         ledger.note_failed(start.stem, start.environment)
     else:
         _serve(start, facts)
+
+
+def _is_outdated(facts: facts_of.Facts, stem: str) -> bool:
+    """Return whether a file has changed, or runs have changed what imports have read before them."""
+    is_changed = bool(facts.refusals) or facts.changed_file() is not None
+    return is_changed or bool(changed.news(stem, facts.changed_size, facts.late))
 
 
 def _is_to_learn_news(facts: facts_of.Facts, news: str) -> bool:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 
+from unsnarl.warm import changed
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.importing import values
 from unsnarl.warm.managing.patience import Patience
@@ -50,7 +51,7 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
     the modules that earlier runs have loaded, only those are imported then that the facts name: a server learns the
     others in circumstances that are known.
     """
-    wanted, notes = wanted_modules(start, known), list[str]()
+    wanted, notes, changed_size = wanted_modules(start, known), list[str](), changed.size(start.stem)
     if import_hooks.MARK in wanted:
         wanted = {}
         notes.append("nothing is learned from its runs: they change how modules are imported, or measure them")
@@ -72,7 +73,7 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
             wanted[module] = "-"
     else:
         result.refusals.append("learning could not separate the modules that must not be imported ahead")
-    result.command = start.name
+    result.command, result.changed_size = start.name, changed_size
     result.notes = [*notes, *result.notes]
     _judge_files(result)
     if result.refusals and not result.expires:
@@ -114,6 +115,7 @@ def _probe(
         wish, *outs = (os.path.join(scratch, name) for name in ("wish", "first", "second", "third"))
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
+            file.writelines(f"\t{line}\n" for line in changed.read(start.stem))
         result, excluded = _watch(start, wish, outs[0], sources=QUICK if is_quick else REAL)
         if result.refusals or excluded:
             return result, excluded
@@ -199,6 +201,7 @@ def _compare(
     _settle(first, {*sources})
     first.renewals = _of_most(looks)
     first.renewals += [one for one in again.renewals if one.recipe.is_kept and one.recipe.source in sources]
+    first.late = _joined([look.late for look in looks])
     first.sought = _joined([look.sought for look in looks])
     first.enumerated = _joined([look.enumerated for look in looks])
     if DIRECTORY in sources:

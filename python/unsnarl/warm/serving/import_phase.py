@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import sys
 
-from .. import ledger
-from ..importing import environment_copies, main_module, origins, preload, temporary
+from .. import changed, ledger
+from ..importing import environment_copies, library, main_module, origins, preload, temporary
 from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
@@ -49,6 +49,9 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
     limits.widen()
     if proof is not None:
         _prove(proof, facts)
+    changed_size = changed.size(origin.record)
+    if name := changed.news(origin.record, facts.changed_size, facts.late):
+        raise UnprovenError(f"a run has changed {changed.in_words(name)}, which its imports have read")
     is_beside = command.kind == "module" and not sys.flags.safe_path
     imported = Imported(
         main=main,
@@ -58,6 +61,10 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
         argument_lists=preload.argument_copies()[0],
         # With -m Python searches the caller's directory first for each module that is not loaded yet.
         hideable=preload.hideable() if is_beside else frozenset(),
+        late=frozenset(facts.late),
+        changed_size=changed_size,
+        changed=frozenset(changed.read(origin.record, 0, changed_size)),
+        functions=library.functions(),
         baseline=frozenset(sys.modules) | considered(origin),
         finders=Finders(),
         code=_compile(command),

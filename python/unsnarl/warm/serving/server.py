@@ -22,8 +22,8 @@ import sys
 import time
 from select import POLLIN, poll
 
+from .. import changed, ledger, pidfd
 from .. import facts as facts_of
-from .. import ledger, pidfd
 from ..worker import pages, signals, streams, teardown, worker
 from ..worker.exit import Ending
 from ..worker.inherited import Inherited
@@ -233,14 +233,19 @@ class Server:
             self._retire("idle")
         elif not self._listener.is_current():
             self._retire("replaced")
-        elif self._has_other_key():
-            self._retire("learned again, with another key")
-        elif why := self._imported.limits.reason(len(self._children.workers)):
+        elif why := self._outdated() or self._imported.limits.reason(len(self._children.workers)):
             self._retire(why)
         elif self._children.lost > MOST_LOST:
             self._retire("its spares die")  # for lack of memory, for example
         elif abs(now - self._published) > 1:
             self._publish()
+
+    def _outdated(self) -> str:
+        """Return in words that what was learned no longer holds for this server, or nothing."""
+        if self._has_other_key():
+            return "learned again, with another key"
+        name = changed.news(self._origin.record, self._imported.changed_size, self._imported.late)
+        return f"a run has changed {changed.in_words(name)}, which its imports have read" if name else ""
 
     def _has_other_key(self) -> bool:
         """Return whether learning again has changed what belongs to a key: no client finds this server then."""

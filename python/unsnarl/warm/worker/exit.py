@@ -18,6 +18,7 @@ import sys
 
 from .. import wire
 from . import import_hooks, pages, teardown
+from .run_changes import RunChanges
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ class Ending:
         self._inherited, self._flush_c = taken.inherited, taken.flush_c
         self._pid = os.getpid()
         self._before = frozenset(sys.modules)
+        self._changes = RunChanges(taken.inherited)
         self.problem: BaseException | None = None
         """The exception that the program has raised, or None."""
 
     def arm(self) -> None:
-        """Close the connection in processes that the command forks."""
+        """Close the connection in processes that the command forks, and note what it changes of this one."""
         os.register_at_fork(after_in_child=self._forget)
+        self._changes.begin()
 
     def _forget(self) -> None:
         if self._conn >= 0:
@@ -80,7 +83,7 @@ class Ending:
             self._finalise(status)
         teardown.flush()
         self._flush_c(None)
-        for report in (self._report_modules, self._report_pages):
+        for report in (self._report_modules, self._changes.report, self._report_pages):
             try:
                 report()
             except BaseException:

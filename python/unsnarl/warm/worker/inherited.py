@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from ..importing.environment_copies import Copies
+    from ..importing.library import Functions
     from ..importing.main_module import MainModule
     from ..importing.preload import Command
     from ..importing.temporary import Directories
@@ -62,6 +63,14 @@ class Imported:
     hideable: frozenset[str]
     """With ``-m``: loaded modules that a module in the caller's directory would hide."""
     finders: Finders
+    late: frozenset[str]
+    """What of the process imports have read that are made ahead of code of the command (``Facts.late``)."""
+    changed_size: int
+    """Size of ``COMMAND.changed`` up to which nothing in it concerns ``late``."""
+    changed: frozenset[str]
+    """Its lines."""
+    functions: Functions
+    """Those of the standard library, to notice which ones a run replaces."""
     baseline: frozenset[str]
     """Modules whose loading in a run is no news: loaded here, or considered while learning."""
 

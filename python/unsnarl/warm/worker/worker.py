@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from .. import wire
+from .. import changed, wire
 from ..importing import preload
 from ..importing.trampolines import KEPT
 from ..renewals import IN_PLACE, Recipe, Renewal
@@ -89,6 +89,8 @@ def _apply(taken: Taken) -> int:
     request, imported = taken.request, taken.inherited.imported
     if imported.asks_signals and signals.ignored(request):
         raise UnfitError("the caller ignores signals, which the imports ask for")
+    if name := changed.news(taken.inherited.record, imported.changed_size, imported.late):
+        raise UnfitError(f"a run has changed {changed.in_words(name)}, which the imports have read")
     if taken.inherited.is_in_session:
         os.setpgid(0, os.getpgid(taken.peer))
     else:
