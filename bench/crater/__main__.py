@@ -3,9 +3,9 @@
     scripts/crater [--list] [--only NAME,...] [--chosen] [--prepare] [--offline] [--jobs N] [--python PATH]
                    [--wheel DIR] [--cache DIR] [--data DIR] [--report FILE]
 
-Keeps one result a suite and Python in docs/results/data/crater, and renders them with --report. Exits with 1 if a test
-differs without an explanation, with 2 if the command line or the manifest is wrong. A suite that cannot be prepared is
-kept with the reason.
+Keeps one result a suite and Python in docs/results/data/crater, and renders them with --report. A suite that cannot be
+prepared is kept with the reason. Exits with 1 if a test differs without an explanation, with 2 if the command line or
+the manifest is wrong, with 77 if no suite could be run.
 """
 
 from __future__ import annotations
@@ -28,13 +28,20 @@ from bench.crater import manifest, network, page, preparation, services, trial
 from bench.crater.manifest import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
+NONE_RAN = 77
+"""The status with which a step of CI counts as not run."""
 DATA = ROOT / "docs" / "results" / "data" / "crater"
 CACHE = Path.home() / ".cache" / "unsnarl-crater"
 
 
-class _Parser(argparse.ArgumentParser):
+Result = dict[str, Any]
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose complaints are an error and a hint."""
+
     def error(self, message: str) -> NoReturn:
-        raise SystemExit(_fail(message, "see `scripts/crater --help`"))
+        raise SystemExit(_fail(message, f"see `{self.prog} --help`"))
 
 
 def _fail(what: str, hint: str) -> int:
@@ -44,7 +51,7 @@ def _fail(what: str, hint: str) -> int:
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line, taken apart."""
-    parser = _Parser(
+    parser = OneLineParser(
         prog="scripts/crater",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -111,12 +118,12 @@ def chosen(suites: list[Suite], options: argparse.Namespace) -> list[Suite]:
     return [suite for suite in suites if suite.chosen] if options.chosen else suites
 
 
-def kept(folder: Path) -> list[dict[str, Any]]:
+def kept(folder: Path) -> list[Result]:
     """Return all kept results."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
-def explained(results: list[dict[str, Any]], suites: list[Suite]) -> list[dict[str, Any]]:
+def explained(results: list[Result], suites: list[Suite]) -> list[Result]:
     """Return the results with what is known meanwhile about their differences.
 
     The manifest may have a reason, which holds for its suite's version alone; and a test that turned out to be flaky
@@ -152,15 +159,27 @@ def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
             return 0 if all(prepared) else 1
         _leave_the_network()
 
-    def one(suite: Suite) -> bool:
+    def one(suite: Suite) -> Result:
         result = result_of(suite, options.cache / version, wheel, python, version)
         path = options.data / f"{suite.name}-{version}.json"
         path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         _say(suite, _line(result))
-        return not page.defects(result)
+        return result
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        return 0 if all(list(pool.map(one, suites))) else 1
+        return status_of(list(pool.map(one, suites)))
+
+
+def status_of(results: Sequence[Result]) -> int:
+    """Return the exit status of the suites that were to be run, after a line if none of them could be."""
+    ran = [result for result in results if "ways" in result]
+    if any(page.defects(result) for result in ran):
+        return 1
+    if not ran:
+        reasons = "; ".join(sorted({result["unprepared"] for result in results}))
+        sys.stderr.write(f"error: no suite could be run\nhint: {reasons or 'none is chosen'}\n")
+        return NONE_RAN
+    return 0
 
 
 def _leave_the_network() -> None:
@@ -181,7 +200,7 @@ def _prepared(suite: Suite, cache: Path, wheel: Path, python: str) -> bool:
     return True
 
 
-def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str) -> dict[str, Any]:
+def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str) -> Result:
     """Prepare and run one suite; a suite that cannot be prepared has the reason instead of outcomes."""
     head = {
         "suite": suite.name,
@@ -191,6 +210,7 @@ def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str)
         "bench": machine.sources(),
         "system": platform.platform(),
         "without": suite.without,
+        "origin": suite.origin,
     }
     try:
         interpreter, directory = preparation.prepare(suite, cache / suite.name, wheel, python)
@@ -202,7 +222,7 @@ def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str)
         return head | {"unprepared": str(error)}
 
 
-def _line(result: dict[str, Any]) -> str:
+def _line(result: Result) -> str:
     if "ways" not in result:
         return f"not run: {result['unprepared']}"
     found = page.defects(result)

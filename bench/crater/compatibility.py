@@ -3,13 +3,12 @@
     python -m bench.crater.compatibility --record REPORT --data docs/results/data/recipes < VERSIONS
     python -m bench.crater.compatibility --render docs/results/data > docs/reference/libraries.md
 
-REPORT is the JUnit report of tests/integration/test_recipes.py, VERSIONS what `pip freeze` prints in the environment
+REPORT is the JUnit report of the recipes' tests, VERSIONS what `pip freeze` prints in the environment
 that ran it. Invariant: each row comes from a kept result; nothing of the table is typed by hand.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import re
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.crater import manifest, outcomes, page
-from bench.crater.__main__ import explained, kept
+from bench.crater.__main__ import OneLineParser, explained, kept
 from bench.crater.manifest import Suite
 from bench.markdown import table
 
@@ -27,10 +26,10 @@ Result = dict[str, Any]
 
 SERVERS = {
     r"test_a_server\[(\w+)-.*": "",
-    r"test_a_unit_of_systemd": "gunicorn",
+    r"test_a_unit_of_systemd|test_a_reload_and_a_graceful_stop_of_gunicorn|test_the_steps_of_an_image": "gunicorn",
     r"test_a_management_command": "django",
     r"test_celery\[.*": "celery",
-    r"test_a_dask_worker\[.*|test_a_local_cluster": "distributed",
+    r"test_a_dask_worker\[.*|test_a_dask_worker_on_another_host\[.*|test_a_local_cluster": "distributed",
     r"test_a_program_(that_starts_ray|of_a_ray_cluster)": "ray",
     r"test_airflow|test_a_run_of_a_dag_of_airflow": "apache-airflow",
     r"test_a_cold_start_of_a_function": "awslambdaric",
@@ -39,16 +38,30 @@ SERVERS = {
     r"test_pytest\[-n\]": "pytest-xdist",
     r"test_tox": "tox",
     r"test_pre_commit": "pre-commit",
+    r"test_make_in_a_job_of_ci": "black",
 }
 """The distribution that a test of the recipes is about; an empty one is named by the test, after its page's heading."""
+
+REFUSED = re.compile(r"test_unsnarl_run_refuses\[(\w+)\]")
+"""The tests of programs that `unsnarl run` refuses."""
+
+BY = {
+    "awslambdaric": "recipe with `unsnarl pack`",
+    "black": "recipe with `unsnarl warm`",
+    "pre-commit": "recipe with `unsnarl warm`",
+    "uwsgi": "recipe with `unsnarl.gil.install()`",
+}
+"""The recipes that do not start the program by `unsnarl run`."""
+RUN = "recipe"
 
 HEAD = """# Libraries and servers that were tried
 
 Rendered by `bench/crater/compatibility.py` from the results of [other projects' tests](../results/crater.md) and of
 [the recipes](../guide/recipes.md). "Works" in a library's row means that each test that was run has the outcome that it
-has plainly; in a recipe's row, that the program was started by the page's command, answered with the scheduler in it,
-and ended as it does plainly. "A part of its tests" marks a library of whose tests `bench/crater/manifest.toml` chooses
-some or leaves some out. What `unsnarl` refuses, and why, is on [the page on compatibility](compatibility.md).
+has plainly; in a recipe's row, that the program was started by the page's command, answered with the scheduler in it
+(or was served by `unsnarl warm`, or started from a pack), and ended as it does plainly. "A part of its tests" marks a
+library of whose tests `bench/crater/manifest.toml` chooses some or leaves some out. What `unsnarl` refuses, and why, is
+on [the page on compatibility](compatibility.md).
 
 """
 
@@ -65,13 +78,16 @@ def recorded(report: str, versions: str, python: str) -> Result:
     }
     tried: dict[str, dict[str, Any]] = {}
     for node, outcome in outcomes.read(report).items():
-        name = _program(re.split(r"::|\.(?=test_\w+(?:\[|$))", node)[-1])
+        test = re.split(r"::|\.(?=test_\w+(?:\[|$))", node)[-1]
+        name = _program(test)
         if name is None:
             continue
         if outcome != outcomes.SKIPPED and name not in installed:
             raise ValueError(f"no version of {name}")
         one = tried.setdefault(name, {"version": installed.get(name, ""), "passed": 0, "failed": 0, "skipped": 0})
         one[outcome] += 1
+        if REFUSED.fullmatch(test) and outcome == outcomes.PASSED:
+            one["refused"] = True
     return {"python": python, "programs": tried}
 
 
@@ -79,7 +95,8 @@ def _program(test: str) -> str | None:
     for pattern, name in SERVERS.items():
         if match := re.fullmatch(pattern, test):
             return name or match[1].lower()
-    return None
+    refused = REFUSED.fullmatch(test)
+    return refused[1] if refused else None
 
 
 def rendered(suites: Iterable[Result], recipes: Iterable[Result], known: Iterable[Suite] = ()) -> str:
@@ -91,7 +108,7 @@ def rendered(suites: Iterable[Result], recipes: Iterable[Result], known: Iterabl
         if result["version"] != result["python"]
     ]
     rows += [
-        [name, one["version"], result["python"], "recipe", _recipe(one), "–", _counted(one)]
+        [name, one["version"], result["python"], BY.get(name, RUN), _recipe(name, one), "–", _counted(name, one)]
         for result in recipes
         for name, one in result["programs"].items()
         if one["passed"] or one["failed"]
@@ -124,24 +141,31 @@ def _verdict(result: Result, way: str) -> str:
     return f"works, but: {'; '.join(reasons)}" if reasons else "works"
 
 
-def _recipe(one: Result) -> str:
+def _recipe(name: str, one: Result) -> str:
+    """Return what `unsnarl run` does with a program; a recipe that does not use it says nothing about that."""
+    if one.get("refused"):
+        return "refuses"
+    if name in BY:
+        return "–"
     return "**fails**" if one["failed"] else "works"
 
 
-def _counted(one: Result) -> str:
-    tried = one["passed"] + one["failed"]
-    return f"{one['passed']} of {tried} commands of the page"
+def _counted(name: str, one: Result) -> str:
+    verdict = "" if name not in BY else ("**fails**: " if one["failed"] else "works: ")
+    return f"{verdict}{one['passed']} of {one['passed'] + one['failed']} tests of the page"
 
 
 def of_results(data: Path) -> str:
     """Return the page of the results in a folder, with what is known meanwhile about differences."""
     suites = manifest.read()
+    if not data.is_dir():
+        raise NotADirectoryError(f"there is no folder {data}")
     return rendered(explained(kept(data / "crater"), suites), kept(data / "recipes"), suites)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Carry out the command line."""
-    parser = argparse.ArgumentParser(prog="bench.crater.compatibility", description=__doc__)
+    parser = OneLineParser(prog="bench.crater.compatibility", description=__doc__)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--record", type=Path, metavar="REPORT")
     chosen.add_argument("--render", type=Path, metavar="DATA")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 PATH = Path(__file__).with_name("manifest.toml")
-SOURCES = ("sdist", "wheel", "cpython")
-"""Where the tests come from: the source distribution, the installed package, or the interpreter itself."""
+SOURCES = ("sdist", "wheel", "cpython", "git")
+"""Where the tests come from: the source distribution, the installed package, the interpreter, or a repository."""
 
 CHOOSING = ("-k", "-m")
 """The options by which pytest runs some tests of those that it finds; their expression is the next word."""
@@ -35,9 +35,12 @@ class Suite:
         tests: what pytest selects the tests with, or the modules of ``python -m test``, of any interpreter's version.
         options: words for pytest in every run, also where it runs one test alone.
         source: one of SOURCES.
+        repository: the address of the repository with the tests, where no distribution has them.
+        tag: its tag of this version.
         extra: the extra of the distribution to install.
         requires: what the tests need besides, as requirements.
         remove: paths of the source to remove, so that the installed package is tested.
+        folders: empty folders to make beside the installed packages, which the wheel lacks and the tests look for.
         without: tests that are left out, each with the reason.
         known: tests that have to differ, each with the reason.
         service: a server that the tests need: ``redis`` or ``postgres``.
@@ -52,9 +55,12 @@ class Suite:
     tests: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     source: str = "sdist"
+    repository: str = ""
+    tag: str = ""
     extra: str = ""
     requires: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
     without: dict[str, str] = field(default_factory=dict[str, str])
     known: dict[str, str] = field(default_factory=dict[str, str])
     service: str = ""
@@ -68,6 +74,11 @@ class Suite:
         """Return the requirement to install, without its extra's brackets if it has none."""
         extra = f"[{self.extra}]" if self.extra else ""
         return f"{self.name}{extra}=={self.version}"
+
+    @property
+    def origin(self) -> str:
+        """Return the repository and the tag of the tests; empty if a distribution has them."""
+        return f"{self.repository} at {self.tag}" if self.source == "git" else ""
 
     @property
     def is_partial(self) -> bool:
@@ -125,10 +136,17 @@ def _suite(entry: dict[str, Any]) -> Suite:
     for key, value in entry.items():
         values[key] = tuple(map(str, cast("list[object]", value))) if isinstance(value, list) else value
     suite = Suite(**values)
+    _check(suite)
+    return suite
+
+
+def _check(suite: Suite) -> None:
+    name = suite.name
     if suite.source not in SOURCES:
         raise ManifestError(f"{name}: the source is one of {', '.join(SOURCES)}, not {suite.source!r}")
     if suite.source != "cpython" and not suite.version:
         raise ManifestError(f"{name}: no version")
+    if {bool(suite.repository), bool(suite.tag)} != {suite.source == "git"}:
+        raise ManifestError(f"{name}: a suite has a repository and a tag if its source is git, and only then")
     if not suite.tests:
         raise ManifestError(f"{name}: no tests")
-    return suite

@@ -26,7 +26,7 @@ def page(results: Sequence[Result], modules: Mapping[str, str]) -> str:
     ordered = sorted(results, key=lambda result: (result["python"], result["suite"].lower()))
     ran = [result for result in ordered if "ways" in result]
     parts = [INTRODUCTION, _overview(ordered), _differences(ran), _unprepared(ordered), _table(ran)]
-    parts += [_modules(modules), _flaky(ran)]
+    parts += [_origins(ran), _modules(modules), _flaky(ran)]
     return "\n".join(part for part in parts if part)
 
 
@@ -104,6 +104,15 @@ def _table(results: Sequence[Result]) -> str:
     ]
     listed = "\nLeft out:\n\n" + "\n".join(left_out) + "\n" if left_out else ""
     return f"## Suites\n\n{table(head, rows)}{listed}"
+
+
+def _origins(results: Sequence[Result]) -> str:
+    """Return where the tests are from that the package registry does not have."""
+    lines = [f"- {result['suite']}: {result['origin']}" for result in results if result.get("origin")]
+    if not lines:
+        return ""
+    said = "Tests that no distribution has, taken from the project's repository, with the package from the registry:"
+    return f"{said}\n\n" + "\n".join(dict.fromkeys(lines)) + "\n"
 
 
 def _modules(modules: Mapping[str, str]) -> str:

@@ -1,7 +1,8 @@
 """Prepares a suite: a virtual environment with the package and unsnarl, and a directory with the tests.
 
 Both are kept in a folder of their own for the next run. Invariant: nothing is installed into the environment that runs
-crater, and everything comes from the package registry through pip, at the versions of the manifest.
+crater, and every package comes from the package registry through pip, at the version of the manifest. Only tests may
+come from a project's repository, at the tag of that version.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from bench.crater.manifest import Suite
 INSTALL_LIMIT_S = 600.0
 ALWAYS = ("pytest",)
 """What runs the tests, unless the suite requires another version."""
+
+
+TREES = {"sdist": "source distribution", "git": "repository"}
+"""The sources whose tests are in a tree of files of their own, and what that tree is called."""
 
 
 class Unprepared(Exception):  # noqa: N818 -- a state of a suite, not a mistake
@@ -53,10 +58,10 @@ def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path,
     """
     folder.mkdir(parents=True, exist_ok=True)
     interpreter = _environment(suite, folder, wheel, python)
-    if suite.source == "sdist":
-        tree = _unpacked(suite, folder)
+    if suite.source in TREES:
+        tree = _tree(suite, folder)
         if not (tree / suite.tests[0]).exists():
-            raise Unprepared(f"its source distribution has no {suite.tests[0]}")
+            raise Unprepared(f"its {TREES[suite.source]} has no {suite.tests[0]}")
         return interpreter, tree
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
@@ -102,13 +107,16 @@ def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:
         "--disable-pip-version-check",
     ]
     installed, ours = folder / "installed", folder / "installed-unsnarl"
-    wanted = "\n".join(requirements)
+    wanted = "\n".join([*requirements, *suite.folders])
     if not installed.is_file() or installed.read_text() != wanted:
         shutil.rmtree(venv, ignore_errors=True)
         ours.unlink(missing_ok=True)
         _call([python, "-m", "venv", "--without-pip", str(venv)], "no virtual environment")
         if requirements:
             _call([*pip, "--prefer-binary", *requirements], "pip cannot install it")
+        for name in suite.folders:
+            for packages in venv.glob("lib/python*/site-packages"):
+                (packages / name).mkdir(parents=True, exist_ok=True)
         installed.write_text(wanted)
     made = str(wheel.stat().st_mtime_ns)
     if not ours.is_file() or ours.read_text() != made:
@@ -117,10 +125,32 @@ def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:
     return interpreter
 
 
-def _unpacked(suite: Suite, folder: Path) -> Path:
+def _tree(suite: Suite, folder: Path) -> Path:
+    """Return the folder with the suite's files, without those to remove; it is made unless it is there."""
     tree = folder / f"source-{suite.version}"
     if tree.is_dir():
         return tree
+    temporary = folder / "unpacking"
+    shutil.rmtree(temporary, ignore_errors=True)
+    root = _cloned(suite, temporary) if suite.source == "git" else _unpacked(suite, folder, temporary)
+    for path in suite.remove:
+        target = root / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    os.rename(root, tree)
+    return tree
+
+
+def _cloned(suite: Suite, folder: Path) -> Path:
+    """Fetch the files of the suite's tag alone, which need not be the newest ones."""
+    git = ["git", "-c", "core.askPass=true", "-C", str(folder)]  # asks nobody for a password
+    folder.mkdir()
+    _call([*git, "init", "--quiet"], "no repository")
+    _call([*git, "fetch", "--quiet", "--depth", "1", suite.repository, f"refs/tags/{suite.tag}"], "no repository")
+    _call([*git, "checkout", "--quiet", "FETCH_HEAD"], f"no tag {suite.tag}")
+    return folder
+
+
+def _unpacked(suite: Suite, folder: Path, temporary: Path) -> Path:
     downloads = folder / "sdist"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     requirement = f"{suite.name}=={suite.version}"
@@ -128,15 +158,9 @@ def _unpacked(suite: Suite, folder: Path) -> Path:
     archives = [*downloads.glob("*.tar.gz"), *downloads.glob("*.zip")]
     if not archives:
         raise Unprepared("no source distribution")
-    temporary = folder / "unpacking"
-    shutil.rmtree(temporary, ignore_errors=True)
     _unpack(archives[0], temporary)
     (root,) = temporary.iterdir()
-    for path in suite.remove:
-        target = root / path
-        shutil.rmtree(target) if target.is_dir() else target.unlink()
-    os.rename(root, tree)
-    return tree
+    return root
 
 
 def _unpack(archive: Path, folder: Path) -> None:

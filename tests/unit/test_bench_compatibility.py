@@ -17,23 +17,28 @@ REPORT = f"""<testsuites><testsuite>
 <testcase {WHERE} name="test_a_server[gunicorn-0-gunicorn-statuses0]"/>
 <testcase {WHERE} name="test_a_server[gunicorn-1-gunicorn-statuses1]"><failure message="no"/></testcase>
 <testcase {WHERE} name="test_a_server[uWSGI-0-uwsgidecorators-statuses5]"/>
+<testcase {WHERE} name="test_unsnarl_run_refuses[uwsgi]"/>
+<testcase {WHERE} name="test_pre_commit"/>
 <testcase {WHERE} name="test_tox"><skipped/></testcase>
 <testcase {WHERE} name="test_every_command_of_the_page_is_one_of_these"/>
 </testsuite></testsuites>"""
 
 
 def test_a_report_of_the_recipes_comes_to_one_entry_a_program() -> None:
-    made = compatibility.recorded(REPORT, "gunicorn==27.0.1\nuWSGI==2.0.31\n", "3.13.0")
+    made = compatibility.recorded(REPORT, "gunicorn==27.0.1\nuWSGI==2.0.31\npre_commit==4.7.0\n", "3.13.0")
     assert made == {
         "python": "3.13.0",
         "programs": {
             "gunicorn": {"version": "27.0.1", "passed": 1, "failed": 1, "skipped": 0},
-            "uwsgi": {"version": "2.0.31", "passed": 1, "failed": 0, "skipped": 0},
+            "uwsgi": {"version": "2.0.31", "passed": 2, "failed": 0, "skipped": 0, "refused": True},
+            "pre-commit": {"version": "4.7.0", "passed": 1, "failed": 0, "skipped": 0},
             "tox": {"version": "", "passed": 0, "failed": 0, "skipped": 1},
         },
     }
     shown = compatibility.rendered([], [made])
-    assert "| gunicorn | 27.0.1 | 3.13.0 | recipe | **fails** | – | 1 of 2 commands of the page |" in shown
+    assert "| gunicorn | 27.0.1 | 3.13.0 | recipe | **fails** | – | 1 of 2 tests of the page |" in shown
+    assert "| uwsgi | 2.0.31 | 3.13.0 | recipe with `unsnarl.gil.install()` | refuses | – | works: 2 of 2" in shown
+    assert "| pre-commit | 4.7.0 | 3.13.0 | recipe with `unsnarl warm` | – | – | works: 1 of 1 tests" in shown
     assert "| tox |" not in shown
 
 
@@ -95,3 +100,21 @@ def test_the_suites_that_name_some_of_their_modules_are_partial() -> None:
 
 def test_the_page_is_that_of_the_results() -> None:
     assert (ROOT / "docs" / "reference" / "libraries.md").read_text(encoding="utf-8") == compatibility.of_results(DATA)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--render", "/nowhere"], "there is no folder /nowhere"),
+        (["--record", "/nowhere"], "/nowhere"),
+        ([], "one of the arguments --record --render is required"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        compatibility.main(words)
+    shown = capsys.readouterr()
+    assert (end.value.code, shown.out) == (2, "")
+    assert said in shown.err
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 2

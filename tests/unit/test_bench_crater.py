@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bench.crater import manifest, outcomes, page, preparation, running, services, trial
-from bench.crater.__main__ import explained, main, result_of
+from bench.crater.__main__ import explained, main, result_of, status_of
 from bench.crater.manifest import ManifestError, Suite
 from bench.crater.outcomes import Difference
 
@@ -49,7 +49,7 @@ def difference(verdict: str) -> dict[str, Any]:
 def test_the_manifest_is_valid_and_has_a_chosen_tenth() -> None:
     suites = manifest.read()
     assert len(suites) >= 40
-    assert 0 < len([suite for suite in suites if suite.chosen]) <= len(suites) / 5
+    assert len(suites) / 11 < len([suite for suite in suites if suite.chosen]) < len(suites) / 9
 
 
 def test_each_module_of_this_interpreters_own_tests_is_in_one_suite_or_left_out() -> None:
@@ -86,6 +86,8 @@ def test_a_module_that_an_interpreter_does_not_have_is_not_run_there(tmp_path: P
         ("[[suite]]\nname = 'a'\ntests = ['t']", "a: no version"),
         ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\nsource = 'web'", "a: the source is one of"),
         ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\nlimits = 1", "a: unknown key 'limits'"),
+        ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\nsource = 'git'\ntag = '1'", "a: a suite has a repo"),
+        ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\ntag = '1'", "a: a suite has a repository and a tag"),
         ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\n" * 2, "'a' twice"),
         ("[[suite]", "manifest.toml"),
     ],
@@ -305,6 +307,15 @@ def test_a_run_without_a_report_is_repeated_as_a_whole_and_is_one_difference(
     assert limits == [60, 60, 60, 60, 60 * trial.PATIENCE]
 
 
+def test_a_run_without_any_suite_counts_as_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    unrun = {"suite": "third", "version": "1", "python": "3.13.0", "unprepared": "no source"}
+    assert status_of([result(), unrun]) == 0
+    assert status_of([result(differences=[difference("differs")]), unrun]) == 1
+    assert capsys.readouterr().err == ""
+    assert status_of([unrun, unrun]) == 77
+    assert capsys.readouterr().err == "error: no suite could be run\nhint: no source\n"
+
+
 def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
     shown = page.page(
         [
@@ -322,6 +333,14 @@ def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
     assert "| no end after 60 s |" in shown
     assert "other (3.13.0): `x::y`" in shown
     assert "- needs a display: `test_a`, `test_c`\n- is old: `test_b`\n" in shown
+    assert "taken from the project's repository" not in shown
+
+
+def test_the_page_says_which_tests_are_of_a_repository() -> None:
+    origin = Suite("thing", "1", ("t",), source="git", repository="https://example.org/thing", tag="v1").origin
+    assert Suite("thing", "1", ("t",)).origin == ""
+    shown = page.page([result(origin=""), result(suite="other", origin=origin)], {})
+    assert "with the package from the registry:\n\n- other: https://example.org/thing at v1\n" in shown
 
 
 def test_only_what_nothing_explains_is_a_defect() -> None:
