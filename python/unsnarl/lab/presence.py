@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 TIMEOUT_S = 20.0
 """Seconds that a check may take."""
@@ -59,20 +60,40 @@ def is_enabled(python: str) -> bool:
 
 @functools.cache
 def other_interpreter(name: str) -> str | None:
-    """Return the path of PyPy, or of another version of Python, on PATH or in pyenv."""
-    pattern, probe = OTHER_INTERPRETERS[name]
-    names = (pattern.rpartition("/")[2], name)
-    on_path = [path for path in map(shutil.which, dict.fromkeys(names)) if path]
+    """Return the path of PyPy, or of another version or build of Python, on PATH or in pyenv."""
+    other = OTHER_INTERPRETERS[name]
+    on_path = [path for path in map(shutil.which, other.commands) if path]
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
-    installed = sorted(map(str, root.glob(pattern)), reverse=True)
-    return next((path for path in (*on_path, *installed) if _works([path, "-c", probe])), None)
+    installed = sorted(map(str, root.glob(other.pattern)), reverse=True)
+    return next((path for path in (*on_path, *installed) if _works([path, "-c", other.probe])), None)
+
+
+class OtherInterpreter(NamedTuple):
+    """Another interpreter than the measured one."""
+
+    commands: tuple[str, ...]
+    """Its names on PATH."""
+    pattern: str
+    """Its paths under pyenv."""
+    probe: str
+    """A program that fails in any other interpreter."""
 
 
 OTHER_INTERPRETERS = {
-    "pypy": ("pypy3*/bin/pypy3", "import sys; sys.exit('PyPy' not in sys.version or sys.version_info < (3, 8))"),
-    "python2.7": ("2.7*/bin/python2.7", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"),
+    "pypy": OtherInterpreter(
+        ("pypy3", "pypy"),
+        "pypy3*/bin/pypy3",
+        "import sys; sys.exit('PyPy' not in sys.version or sys.version_info < (3, 8))",
+    ),
+    "python2.7": OtherInterpreter(
+        ("python2.7",), "2.7*/bin/python2.7", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"
+    ),
+    "free-threaded": OtherInterpreter(
+        ("python3.15t", "python3.14t", "python3.13t"),
+        "3.*t/bin/python3.*t",
+        "import sys; sys.exit(getattr(sys, '_is_gil_enabled', lambda: True)())",
+    ),
 }
-"""Their paths under pyenv, and a program that fails in any other interpreter."""
 
 
 def _module(module: str, package: str) -> Callable[[str], Reason]:
@@ -116,6 +137,7 @@ CHECKS: dict[str, Callable[[str], Reason]] = {
     "pack": _verb("pack"),
     "pypy": _interpreter("pypy", "PyPy 3"),
     "python2.7": _interpreter("python2.7", "Python 2.7"),
+    "free-threaded": _interpreter("free-threaded", "free-threaded CPython"),
 }
 
 

@@ -28,6 +28,7 @@ GREEN_PRIMITIVES = Variant(
 AIOLOGIC = Variant("aiologic", "aiologic", words=("--library", "aiologic"), needs=("aiologic",))
 IPC = Variant("ipc", "unsnarl.ipc", words=("--library", "unsnarl.ipc"), needs=("ipc",))
 PYPY = Variant("pypy", "PyPy", interpreter="pypy", needs=("pypy",))
+FREE_THREADED = Variant("free-threaded", "free-threaded", interpreter="free-threaded", needs=("free-threaded",))
 PYTHON2 = Variant("python2.7", "Python 2.7", interpreter="python2.7", needs=("python2.7",))
 
 PLAIN = Variant("plain", "plain")

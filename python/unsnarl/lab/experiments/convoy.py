@@ -7,7 +7,7 @@ import sys
 from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running.child import Child
 from unsnarl.lab.running.process import PROGRAMS, Run
-from unsnarl.lab.variants import INTERVAL, NO_HINTS, PYPY, SCHEDULER, STOCK
+from unsnarl.lab.variants import FREE_THREADED, INTERVAL, NO_HINTS, PYPY, SCHEDULER, STOCK
 
 HOGS = (0, 1, 4)
 SECONDS, QUICK_SECONDS = 1.0, 0.3
@@ -61,10 +61,11 @@ EXPERIMENT = Experiment(
         Figure("p99_us", "99th percentile", "µs"),
         Figure("work_per_s", "work of the CPU-bound threads", is_better_higher=True),
     ),
-    variants=(STOCK, INTERVAL, SCHEDULER, NO_HINTS, PYPY),
+    variants=(STOCK, INTERVAL, SCHEDULER, NO_HINTS, FREE_THREADED, PYPY),
     cases=cases(SECONDS),
     quick=cases(QUICK_SECONDS),
     pairs=5,
     measure=measure,
-    reading="One client in a closed loop: the faster it is answered, the less is left for the CPU-bound threads.",
+    reading="One client in a closed loop: the faster it is answered, the less is left for the CPU-bound threads. A "
+    "free-threaded interpreter is the better choice where it answers more and works more than the scheduler.",
 )
