@@ -64,6 +64,9 @@ from state import state
 with Client(sys.argv[1], timeout=60) as client:
     client.wait_for_workers(1, timeout=60)
     assert client.submit(state).result(timeout=60) == b"True"
+    if sys.argv[2:]:
+        (worker,) = client.scheduler_info()["workers"]
+        assert worker.startswith(f"tcp://{sys.argv[2]}:"), worker
 """,
     "actors.py": """
 import ray
@@ -105,3 +108,13 @@ def handler(event, context):
 """,
     "test_it.py": "from state import state\ndef test_it():\n    assert state() == b'True'\n",
 }
+
+GATED = """
+from state import state
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/gate":
+        open("gate").read()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [state() + b" again"]
+"""
+"""The application in a later version: `/gate` is answered when somebody closes the other end of the pipe."""

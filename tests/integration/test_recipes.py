@@ -18,17 +18,25 @@ import sys
 import sysconfig
 import tempfile
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import clean_environment
 from tests.integration.recipe_programs import FILES
+from tests.integration.recipe_running import (
+    PAGE,
+    Running,
+    commands,
+    environment,
+    free_port,
+    needs,
+    page_file,
+    serve,
+    submit,
+    words_of,
+)
 from tests.integration.waiting import until
 
 if TYPE_CHECKING:
@@ -36,96 +44,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.needs_gil
 
-PAGE = Path(__file__).parents[2] / "docs" / "guide" / "recipes.md"
-PORT = "8000"
-
-
-def commands(heading: str) -> list[str]:
-    """Return the commands below a heading of the page."""
-    section = re.split(rf"^## {heading}$", PAGE.read_text(), flags=re.MULTILINE)[1].split("\n## ")[0]
-    return re.findall(r"^```sh\n(.+)\n```$", section, flags=re.MULTILINE)
-
-
-def needs(*modules: str) -> None:
-    for module in modules:
-        if find_spec(module) is None:
-            pytest.skip(f"{module} is not installed: scripts/recipes installs it")
-
 
 @pytest.fixture
 def folder(programs: Programs) -> Path:
     for name, text in FILES.items():
         programs.write(name, text)
     return programs.directory
-
-
-def words_of(command: str, port: int | None = None) -> list[str]:
-    words = command.replace(PORT, str(port)).split() if port else command.split()
-    return [os.path.join(sysconfig.get_path("scripts"), words[0]), *words[1:]]
-
-
-def environment() -> dict[str, str]:
-    path = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"
-    return {**clean_environment(), "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-class Running:
-    """A command in a session of its own; what is left of it is killed at the end."""
-
-    def __init__(self, words: list[str], folder: Path, variables: dict[str, str] | None = None) -> None:
-        self._log = (folder / "log").open("wb+")
-        self.process = subprocess.Popen(
-            words, cwd=folder, env=variables or environment(), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-        self._log.close()
-
-    def check(self) -> None:
-        """Fail with what it printed if it has ended."""
-        if self.process.poll() is not None:
-            self._log.seek(0)
-            pytest.fail(f"it ended with {self.process.returncode}: {self._log.read().decode(errors='replace')}")
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
-
-
-def answer(port: int) -> bytes | None:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as response:
-            return bytes(response.read())
-    except (urllib.error.URLError, ConnectionError):
-        return None
-
-
-def serve(command: str, folder: Path, variables: dict[str, str] | None = None) -> int:
-    """Start a server, let it answer that the scheduler is in, end it, and return its exit status."""
-    port = free_port()
-    with Running(words_of(command, port), folder, variables) as running:
-        seen: list[bytes] = []
-
-        def has_answered() -> bool:
-            running.check()
-            seen.extend(filter(None, [answer(port)]))
-            return bool(seen)
-
-        until(has_answered)
-        assert seen == [b"True"]
-        running.process.terminate()
-        return running.process.wait(60)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +117,9 @@ def test_a_dask_worker(folder: Path, number: int) -> None:
         Running(words_of(" ".join(scheduler)), folder) as serving,
         Running(words_of(commands("Dask")[number].replace("8786", str(port))), folder) as working,
     ):
-        done = subprocess.run(
-            [sys.executable, "submit.py", f"tcp://127.0.0.1:{port}"],
-            cwd=folder, env=environment() | {"PYTHONPATH": str(folder)}, check=False, timeout=120,
-        )  # fmt: skip
+        submit([], folder, f"tcp://127.0.0.1:{port}")
         serving.check()
         working.check()
-        assert done.returncode == 0
 
 
 def test_a_local_cluster(folder: Path) -> None:
@@ -354,13 +274,6 @@ def test_pytest(folder: Path, number: int) -> None:
         cwd=folder, env=environment(), check=False, timeout=120, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0
-
-
-def page_file(heading: str, kind: str) -> str:
-    """Return the file of a kind that a section of the page shows."""
-    section = re.split(rf"^## {heading}$", PAGE.read_text(), flags=re.MULTILINE)[1].split("\n## ")[0]
-    (text,) = re.findall(rf"^```{kind}\n(.+?)^```$", section, flags=re.MULTILINE | re.DOTALL)
-    return str(text)
 
 
 def test_tox(folder: Path) -> None:
