@@ -45,21 +45,47 @@ def read(report: str) -> Outcomes:
     except ET.ParseError as error:
         raise ValueError(str(error)) from None
     outcomes: Outcomes = {}
-    for case in root.iter("testcase"):
-        name, outcome = _name_of(case), _outcome_of(case)
+    cases = list(root.iter("testcase"))
+    modules = {module: file for case in cases if (file := case.get("file")) and (module := _module_of(case, file))}
+    for case in cases:
+        name, outcome = _name_of(case, modules), _outcome_of(case)
         if _WORSE[outcome] >= _WORSE[outcomes.get(name, PASSED)]:
             outcomes[name] = outcome
     return outcomes
 
 
-def _name_of(case: ET.Element) -> str:
-    """Return pytest's node id where the report has its parts, else the name."""
+def _module_of(case: ET.Element, file: str) -> str:
+    """Return which part of ``classname`` names the file: as much as the file's path ends with; empty if nothing does.
+
+    pytest gives the path from the folder that was selected, dotted, with the classes after it. The file is the one in
+    which the test is written, which is another one if the class inherits it.
+    """
+    dotted = f".{file.removesuffix('.py').replace('/', '.')}"
+    return next((one for one in _beginnings(case.get("classname", "")) if dotted.endswith(f".{one}")), "")
+
+
+def _beginnings(where: str) -> list[str]:
+    """Return ``a.b.c``, ``a.b`` and ``a``."""
+    parts = where.split(".") if where and not where.startswith(".") else []
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def _name_of(case: ET.Element, modules: Mapping[str, str]) -> str:
+    """Return pytest's node id where the report has its parts, else a name that no other test has.
+
+    ``modules`` are the files of the report, by the part of ``classname`` that names them.
+    """
     name, file, where = case.get("name", "?"), case.get("file"), case.get("classname", "")
     if not file:
         return f"{where}.{name}" if where else name
-    stem = file.removesuffix(".py").replace("/", ".")
-    classes = where.removeprefix(stem).strip(".").split(".") if where.startswith(stem) else []
-    return "::".join([file, *(part for part in classes if part), name])
+    module = _module_of(case, file)
+    if not module and where and not where.startswith("."):
+        module = next((one for one in _beginnings(where) if one in modules), "")
+        if not module:
+            return f"{where}::{name}"
+        file = modules[module]
+    classes = where[len(module) :].strip(".")
+    return "::".join([file, *(classes.split(".") if classes else []), name])
 
 
 def _outcome_of(case: ET.Element) -> str:

@@ -110,6 +110,34 @@ def test_a_report_is_read_by_node_id_and_the_worse_outcome_counts() -> None:
         outcomes.read("")
 
 
+SAME_NAMES = """<testsuites><testsuite>
+<testcase classname="test.a_test.A" name="test_x" file="../venv/lib/python3.13/site-packages/thing/test/a_test.py"/>
+<testcase classname="test.a_test.B" name="test_x" file="../venv/lib/python3.13/site-packages/thing/test/a_test.py">
+<failure/></testcase>
+<testcase classname="test.c_test.C" name="test_m" file="../venv/lib/python3.13/site-packages/thing/base.py"/>
+<testcase classname="test.b_test.D" name="test_m" file="../venv/lib/python3.13/site-packages/thing/base.py"/>
+<testcase classname="test.c_test" name="test_f" file="../venv/lib/python3.13/site-packages/thing/test/c_test.py"/>
+<testcase classname="test.a_test.A" name="test_x" file="../venv/lib/python3.13/site-packages/other/test/a_test.py"/>
+<testcase classname=".E" name="test_x" file="tests/test_one.py"/>
+<testcase classname="" name="test_f" file="tests/test_one.py"/>
+</testsuite></testsuites>"""
+
+
+def test_tests_of_the_same_name_in_other_classes_are_others() -> None:
+    """A failure that the suite knows must not hide one that it does not."""
+    file = "../venv/lib/python3.13/site-packages/thing/test/a_test.py"
+    assert outcomes.read(SAME_NAMES) == {
+        f"{file}::A::test_x": "passed",
+        f"{file}::B::test_x": "failed",
+        f"{file.replace('a_test', 'c_test')}::C::test_m": "passed",  # inherited, so its file is another one
+        "test.b_test.D::test_m": "passed",  # of a file in which no test is written
+        f"{file.replace('a_test', 'c_test')}::test_f": "passed",
+        f"{file.replace('thing', 'other')}::A::test_x": "passed",
+        "tests/test_one.py::E::test_x": "passed",
+        "tests/test_one.py::test_f": "passed",
+    }
+
+
 def test_flaky_tests_do_not_differ_and_an_absent_test_does() -> None:
     first = {"a": "passed", "b": "passed", "c": "failed"}
     assert outcomes.flaky(first, {"a": "passed", "b": "failed", "c": "failed"}) == ["b"]
