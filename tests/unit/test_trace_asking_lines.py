@@ -20,6 +20,11 @@ ASKING = (
     ("while time.monotonic() < until:  # here\n    ...\n", "while time.monotonic() < until"),
     ("while not lock.acquire(False):  # here\n    pass\n", "while not lock.acquire(False)"),
     ("while not lock.acquire(timeout=0):  # here\n    pass\n", "while not lock.acquire(timeout=0)"),
+    (
+        "while not over:\n    if lock.acquire(False):  # here\n        n += 1\n        lock.release()\n",
+        "if lock.acquire(False)",
+    ),
+    ("while True:\n    if done:  # here\n        done = False\n        break\n", "if done"),
     ("for each in some:\n    while each.is_alive():  # here\n        pass\n", "while each.is_alive()"),
 )
 
@@ -34,6 +39,14 @@ WORKING = (
     "for each in some:  # here\n    pass\n",
     "async def f():\n    while not await ready():  # here\n        pass\n",
     "while (:  # here\n",
+    "while i < len(a):  # here\n    if a[i] < b[j]:\n        i += 1\n    elif a[i] >= b[j]:\n        j += 1\n",
+    "while i < len(a):\n    if a[i] < b[j]:  # here\n        i += 1\n",
+    "while heap:\n    if len(heap) % 2:  # here\n        heap.pop()\n",
+    "while self.rows:\n    if self.rows[0]:  # here\n        self.rows.pop()\n",
+    "while rows:\n    if rows[0]:  # here\n        del rows[0]\n",
+    "while True:\n    if items.get_nowait():  # here\n        handle()\n",
+    "while any(x > y for x in xs):  # here\n    pass\n",
+    "while a @ b:  # here\n    pass\n",
 )
 
 

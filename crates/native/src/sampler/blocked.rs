@@ -70,7 +70,12 @@ impl Names {
         } else {
             // Outside a call there are two words: those of the stack and of the code.
             let mut argument = || argument().unwrap_or(0);
-            match chosen(memory, pid, call, [first, argument(), argument(), argument()]) {
+            match chosen(
+                memory,
+                pid,
+                call,
+                [first, argument(), argument(), argument(), argument()],
+            ) {
                 Some(Choice::One(descriptor)) => descriptor,
                 Some(Choice::Several) => return Some(UNKNOWN.into()),
                 Some(Choice::Nothing(what)) => return Some(what.into()),
@@ -125,12 +130,13 @@ enum Choice {
 }
 
 /// The descriptors of a call that waits for any of several; `None` if it is another call.
-fn chosen(memory: &File, pid: u32, call: libc::c_long, arguments: [u64; 4]) -> Option<Choice> {
-    let [first, second, third, fourth] = arguments;
+fn chosen(memory: &File, pid: u32, call: libc::c_long, arguments: [u64; 5]) -> Option<Choice> {
+    let [first, second, third, fourth, fifth] = arguments;
     if is_poll(call) {
         return Some(match second {
             // aarch64 has no `pause`: glibc calls `ppoll` without an end there.
             0 if call == libc::SYS_ppoll && third == 0 => Choice::Nothing(SIGNAL),
+            0 if call != libc::SYS_ppoll && (third as i32) < 0 => Choice::Nothing(SIGNAL),
             0 => Choice::Nothing(TIMEOUT),
             1 => polled(memory, first).map_or(Choice::Several, Choice::One),
             _ => Choice::Several,
@@ -138,6 +144,7 @@ fn chosen(memory: &File, pid: u32, call: libc::c_long, arguments: [u64; 4]) -> O
     }
     if is_select(call) {
         return Some(match first {
+            0 if fifth == 0 => Choice::Nothing(SIGNAL),
             0 => Choice::Nothing(TIMEOUT),
             count => only(selected(memory, count, [second, third, fourth])),
         });

@@ -34,7 +34,14 @@ impl Delays {
             self.0.clear();
         }
         let before = self.0.insert(tid, now).unwrap_or_default();
-        now.waited.saturating_sub(before.waited) > now.ran.saturating_sub(before.ran)
+        now.has_lacked_since(before)
+    }
+}
+
+impl Times {
+    /// The kernel counts a wait when it ends, so a thread that has neither run nor waited since has waited all the time.
+    const fn has_lacked_since(self, before: Self) -> bool {
+        self.waited.saturating_sub(before.waited) >= self.ran.saturating_sub(before.ran)
     }
 }
 
@@ -42,4 +49,29 @@ fn parsed(text: &str) -> Option<Times> {
     let mut words = text.split_ascii_whitespace().map(str::parse);
     let (ran, waited) = (words.next()?.ok()?, words.next()?.ok()?);
     Some(Times { ran, waited })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Times, parsed};
+
+    const BEFORE: Times = Times { ran: 100, waited: 100 };
+
+    #[test]
+    fn a_thread_that_ran_for_longer_than_it_waited_has_a_processor() {
+        assert!(!Times { ran: 200, waited: 110 }.has_lacked_since(BEFORE));
+    }
+
+    #[test]
+    fn a_thread_that_waited_or_still_waits_has_none() {
+        assert!(Times { ran: 110, waited: 200 }.has_lacked_since(BEFORE));
+        assert!(BEFORE.has_lacked_since(BEFORE));
+    }
+
+    #[test]
+    fn the_kernels_numbers_are_read() {
+        let read = parsed("350936891 1896873 53\n").map(|times| (times.ran, times.waited));
+        assert_eq!(read, Some((350_936_891, 1_896_873)));
+        assert!(parsed("").is_none() && parsed("0 x 1").is_none());
+    }
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from unsnarl.trace import thread_groups
 from unsnarl.trace.findings.finding import Finding
 
 
@@ -17,6 +18,13 @@ def _always(_explained: Finding, _by: Finding) -> bool:
 
 def _of_one_thread(explained: Finding, by: Finding) -> bool:
     return explained.thread == by.thread
+
+
+def _of_a_timer(explained: Finding, by: Finding) -> bool:
+    """Tell whether a thread that waits in the standard library is named as the threads of the timers are."""
+    first, _, _ = str(by.thread).partition(" … ")
+    is_of_kind = thread_groups.kind_of(str(explained.thread)) == thread_groups.kind_of(first)
+    return is_of_kind and str(explained.place).endswith(" in Condition.wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,7 @@ RULES = (
         ),
     ),
     # The thread of a timer is woken by its deadline, as it wants to be.
-    Rule(
-        ("thread-per-timer",),
-        ("polling",),
-        lambda explained, _: explained.place is not None and explained.place.endswith(" in Condition.wait"),
-    ),
+    Rule(("thread-per-timer",), ("polling",), _of_a_timer),
     # Of many threads, neither all stacks nor all waits have a cause alone.
     Rule(("thread-per-timer", "thread-per-task"), ("lock-waits", "gil-waits", "futex-storm")),
 )
