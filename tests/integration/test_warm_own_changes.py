@@ -319,3 +319,16 @@ def test_a_run_that_becomes_another_program_has_reported_its_change(rig: Rig) ->
     rig.start(script)
     assert rig.served(script, "set").stdout == b"none\n"
     assert [path.read_text() for path in rig.house.glob("*.changed")] == ["Q_X\t\n"]
+
+
+def test_what_only_runs_load_is_imported_ahead_in_their_order(rig: Rig) -> None:
+    names = [f"q_{letter}" for letter in "hdbgafec"]
+    body = "import q_all\nq_all.ALL.append(__name__)\n"
+    _installed(rig, q_all="ALL = []\n", **dict.fromkeys(names, body))
+    run = f"def run():\n    for name in {names}:\n        __import__(name)\n    import q_all\n    print(q_all.ALL)\n"
+    script = _command(rig, "import cli\ncli.run()\n", cli=run)
+    _is_as_plain(rig, script)
+    rig.start(script)
+    assert rig.served(script).stdout == f"{names}\n".encode()
+    (facts,) = rig.house.glob("*.facts")
+    assert "module\tq_h\n" in facts.read_text()

@@ -126,7 +126,9 @@ class Ending:
         if import_hooks.MARK in baseline:
             return
         # What the server has loaded for itself since its imports is not this run's either.
-        news = [name for name in sys.modules.keys() - baseline - self._before if not name.startswith("_unsnarl")]
+        known = baseline | self._before
+        # In the order of the run, in which learning imports them: some modules enter themselves in a list.
+        news = [name for name in list(sys.modules) if name not in known and not name.startswith("_unsnarl")]
         lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
         if self._inherited.imported.finders.are_hooked():
             lines = f"{import_hooks.MARK}\t-\n"
