@@ -332,3 +332,23 @@ def test_what_only_runs_load_is_imported_ahead_in_their_order(rig: Rig) -> None:
     assert rig.served(script).stdout == f"{names}\n".encode()
     (facts,) = rig.house.glob("*.facts")
     assert "module\tq_h\n" in facts.read_text()
+
+
+def test_the_first_run_finds_what_an_installed_package_sets(rig: Rig) -> None:
+    _installed(rig, tool=HIDDEN["a name put together"], late=READS["one"])
+    run = "    if len(sys.argv) > 1:\n        tool.prepare()\n    import late\n    print(late.VALUE)\nmain()\n"
+    script = _command(rig, f"import sys\nimport tool\ndef main():\n{run}")
+    rig.start(script)
+    assert rig.served(script, "set").stdout == b"set\n"
+
+
+def test_what_an_installed_package_might_set_is_imported_ahead_once_a_run_has_left_it_alone(rig: Rig) -> None:
+    _installed(rig, tool=HIDDEN["a name put together"], late=READS["one"])
+    run = "    if len(sys.argv) > 1:\n        tool.prepare()\n    import late\n    print(late.VALUE)\nmain()\n"
+    script = _command(rig, f"import sys\nimport tool\ndef main():\n{run}")
+    for is_ahead in (False, True):
+        rig.start(script)
+        (facts,) = rig.house.glob("*.facts")
+        assert ("module\tlate\n" in facts.read_text()) == is_ahead
+        assert rig.served(script).stdout == b"None\n"
+        rig.verb("stop", script)

@@ -41,7 +41,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _run(stem: str, *late: str) -> RunChanges:
     known = frozenset(changed.read(stem))
-    imported = SimpleNamespace(late=frozenset(late), changed=known, functions=library.functions())
+    imported = SimpleNamespace(
+        late=frozenset(late), changed=known, functions=library.functions(), is_observed=changed.is_there(stem)
+    )
     inherited: Any = SimpleNamespace(record=stem, imported=imported, is_surveyed=True)
     run = RunChanges(inherited)
     run.begin()
@@ -68,6 +70,11 @@ def test_what_was_read_too_early_is_reported_at_once(stem: str) -> None:
     del os.environ["Q_LATE"]
     os.environ["Q_BEGIN"] = "1"
     assert changed.news(stem, 0, ["Q_B*"]) == "Q_BEGIN"
+
+
+def test_a_run_that_changes_nothing_is_reported_too(stem: str) -> None:
+    _run(stem).report()
+    assert (changed.is_there(stem), changed.size(stem)) == (True, 0)
 
 
 def test_a_change_that_is_undone_counts(stem: str) -> None:

@@ -152,6 +152,14 @@ def test_of_an_installed_package_only_some_names_are_wanted() -> None:
     assert written([_source("load_dotenv()", is_installed=True)], []).are_any
 
 
+def test_of_an_installed_package_any_name_counts_until_a_run_was_observed() -> None:
+    text = "import os\ndef f(name):\n    os.environ[name] = '1'\n"
+    assert written([_source(text, is_installed=True)], ["'X'"], is_observed=False).are_any
+    assert not written([_source(text, is_installed=True)], ["'X'"]).are_any
+    library = Source(text.encode(), is_run=True, is_installed=True, is_library=True)
+    assert not written([library], ["'X'"], is_observed=False).are_any
+
+
 def test_a_source_that_cannot_be_parsed_sets_nothing() -> None:
     assert not written([_source("os.environ[name] = = 1\n")]).are_any
 

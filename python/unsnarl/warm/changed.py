@@ -41,6 +41,11 @@ def size(stem: str) -> int:
         return 0
 
 
+def is_there(stem: str) -> bool:
+    """Return whether a run has ended that was watched; it may have changed nothing."""
+    return os.path.exists(path_of(stem))
+
+
 def read(stem: str, start: int = 0, end: int = -1) -> list[str]:
     """Return the lines between two places in the file."""
     try:
@@ -81,12 +86,12 @@ def in_words(name: str) -> str:
 
 
 def append(stem: str, lines: Iterable[str]) -> None:
-    """Add those of these lines that are not there yet. Raises OSError."""
+    """Add those of these lines that are not there yet, to a file which is there from now on. Raises OSError."""
     known = read(stem)
     fresh = sorted({*lines}.difference(known))
     if fresh and size(stem) > MOST_BYTES:
         fresh = [line for line in (f"{ANY}\t",) if line not in known]
-    if not fresh:
+    if not fresh and is_there(stem):
         return
     fd = os.open(path_of(stem), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

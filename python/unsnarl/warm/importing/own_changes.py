@@ -70,8 +70,10 @@ def patching_call(source: bytes) -> str:
 class Source:
     """The source of a module other than the command's own file."""
 
-    def __init__(self, text: bytes, *, is_run: bool, is_installed: bool) -> None:
+    def __init__(self, text: bytes, *, is_run: bool, is_installed: bool, is_library: bool = False) -> None:
         self.text = text
+        # Of the standard library.
+        self.is_library = is_library
         # Whether its body has been run under watch.
         self.is_run = is_run
         # Of the standard library or an installed package, where a name that is put together is a caller's, or the
@@ -79,20 +81,24 @@ class Source:
         self.is_installed = is_installed
 
 
-def written(sources: Iterable[Source], parts: Iterable[str] | None = None, *, has_files: bool = True) -> Writes:
+def written(
+    sources: Iterable[Source], parts: Iterable[str] | None = None, *, has_files: bool = True, is_observed: bool = True
+) -> Writes:
     """Return which variables statements of these modules set or remove.
 
     Of installed packages only the names that have one of these ``parts`` are wanted, as a file spells them.
     ``has_files``: a package is installed that reads variables from files; else a call of it does nothing.
+    Unless ``is_observed`` (runs were seen to change what they change), such packages count like modules of the project.
     """
     found = Writes()
     for source in sources:
-        if environment_writes.may_write(source.text, parts if source.is_installed else None):
+        is_known = source.is_installed and (is_observed or source.is_library)
+        if environment_writes.may_write(source.text, parts if is_known else None):
             tree = _parsed(source.text)
             if tree is not None:
                 writes = environment_writes.of(tree, is_run=source.is_run)
                 writes.are_of_file = writes.are_of_file and (has_files or not source.is_installed)
-                found.add(writes, is_installed=source.is_installed)
+                found.add(writes, is_installed=is_known)
     return found
 
 

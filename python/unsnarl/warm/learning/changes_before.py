@@ -37,7 +37,7 @@ class Before:
     def __init__(self, walks: Walks) -> None:
         # The changes that the command's own file may make before the current imports.
         self.changes = Changes()
-        # What runs have changed (:mod:`..changed`), line by line.
+        # What runs have changed (:mod:`..changed`), line by line; an empty line if some have run at all.
         self.of_runs: list[str] = []
         # Modules that must not be imported ahead because of them.
         self.blamed: set[str] = set()
@@ -143,7 +143,8 @@ class Before:
         # Installed packages, and later edits of the others, matter only where a variable was read.
         self.looked_at.update(others if parts else ())
         sources = [*_sources(loaded, self.looked_at | others, all_of_them=bool(parts))]
-        writes = written(sources if parts else [], parts, has_files=any(map(file_of, _OF_FILES)))
+        has_files, is_observed = any(map(file_of, _OF_FILES)), bool(self.of_runs)
+        writes = written(sources if parts else [], parts, has_files=has_files, is_observed=is_observed)
         writes.names |= changed.names(self.of_runs, sys.modules)
         writes.are_any = writes.are_any or changed.ANY in writes.names
         found: list[tuple[str, str]] = []
@@ -199,7 +200,7 @@ def _sources(loaded: dict[str, Any], unloaded: Iterable[str], *, all_of_them: bo
         text = _text(path, loaded.get(path)) if all_of_them or not is_installed else None
         if text is not None:
             is_run = path in loaded and loaded[path] is not sys.modules.get("__main__")
-            yield Source(text, is_run=is_run, is_installed=is_installed)
+            yield Source(text, is_run=is_run, is_installed=is_installed, is_library=_is_of_library(path))
 
 
 def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:
@@ -212,8 +213,15 @@ def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:
 
 
 def _is_installed(path: str) -> bool:
-    library = os.path.dirname(os.__file__) + "/"
-    return path.startswith(library) or "/site-packages/" in path or "/dist-packages/" in path
+    return _is_of_library(path) or _is_of_package(path)
+
+
+def _is_of_package(path: str) -> bool:
+    return "/site-packages/" in path or "/dist-packages/" in path
+
+
+def _is_of_library(path: str) -> bool:
+    return path.startswith(os.path.dirname(os.__file__) + "/") and not _is_of_package(path)
 
 
 def _text(path: str, module: Any) -> bytes | None:

@@ -116,6 +116,7 @@ def _probe(
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
             file.writelines(f"\t{line}\n" for line in changed.read(start.stem))
+            file.write("\t\n" if changed.is_there(start.stem) else "")
         result, excluded = _watch(start, wish, outs[0], sources=QUICK if is_quick else REAL)
         if result.refusals or excluded:
             return result, excluded

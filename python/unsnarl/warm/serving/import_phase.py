@@ -62,6 +62,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
         # With -m Python searches the caller's directory first for each module that is not loaded yet.
         hideable=preload.hideable() if is_beside else frozenset(),
         late=frozenset(facts.late),
+        is_observed=changed.is_there(origin.record),
         changed_size=changed_size,
         changed=frozenset(changed.read(origin.record, 0, changed_size)),
         functions=library.functions(),

@@ -69,6 +69,8 @@ class Imported:
     """Size of ``COMMAND.changed`` up to which nothing in it concerns ``late``."""
     changed: frozenset[str]
     """Its lines."""
+    is_observed: bool
+    """Whether it was there."""
     functions: Functions
     """Those of the standard library, to notice which ones a run replaces."""
     baseline: frozenset[str]

@@ -67,6 +67,8 @@ class RunChanges:
     def __init__(self, inherited: Inherited) -> None:
         self._stem, self._late, self._known = inherited.record, inherited.imported.late, inherited.imported.changed
         self._pid, self._uid = os.getpid(), os.geteuid()
+        # Whether there is a report, if only of a run that has changed nothing.
+        self._is_observed = inherited.imported.is_observed
         self._functions, self._is_surveyed = inherited.imported.functions, inherited.is_surveyed
         self._directory, self._modules = _identity(), frozenset(sys.modules)
         self._lines: set[str] = set()
@@ -102,7 +104,7 @@ class RunChanges:
             self._write()
 
     def _write(self) -> None:
-        if self._lines <= self._known or os.getpid() != self._pid or os.geteuid() != self._uid:
+        if (self._is_observed and self._lines <= self._known) or os.getpid() != self._pid or os.geteuid() != self._uid:
             return
         try:
             changed.append(self._stem, self._lines)
