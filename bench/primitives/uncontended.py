@@ -1,4 +1,4 @@
-"""Uncontended primitives, in nanoseconds per operation.
+"""Uncontended primitives, in nanoseconds of processor time per operation, which other load changes little.
 
 Invariant: a figure is the best of a few short rounds of one statement in a loop of
 `timeit`, or of one coroutine; all libraries run in the same process.
@@ -110,7 +110,7 @@ def _statement(library: Any, expression: str, statement: str) -> Run:
             for name in ("put", "get", "wait"):
                 translated = translated.replace(f"x.{name}(", f"x.green_{name}(")
         # A local name: a global one of a dictionary costs PyPy more than the whole `with` of a lock.
-        timer = timeit.Timer(translated, setup="x = made", globals={"made": x})
+        timer = timeit.Timer(translated, setup="x = made", timer=time.process_time, globals={"made": x})
         if not is_cpython():
             timer.timeit(SAMPLE)
         number = max(1, int(ROUND_S / (timer.timeit(SAMPLE) / SAMPLE)))
@@ -128,9 +128,9 @@ def _coroutine(library: Any, expression: str, statement: str) -> Run:
         x = _make(library, expression)
         times: list[float] = []
         for _ in range(ROUNDS):
-            start = time.perf_counter()
+            start = time.process_time()
             await names["run"](x, AWAITS)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times) / AWAITS * 1e9
 
     return lambda: asyncio.run(measure())
