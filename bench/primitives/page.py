@@ -79,13 +79,14 @@ def page(data: dict[str, Any], results: str) -> str:
     met, missed = (sum(line[-1] == word for line in lines) for word in ("met", "**missed**"))
     versions = ", ".join(f"{name} {version}" for name, version in data["peers"].items()) or "no peers"
     build = f"{'shared library' if python['shared'] else 'static'}, {'with' if python['pgo'] else 'without'} PGO"
+    interpreter = f"{python['compiler']}, {build}" if python["compiler"] else f"build {python['build']}"
     load = f" The machine had a load of {machine['load']:g} when it began." if machine.get("load", 0) >= 1 else ""
     without = "" if machine.get("has_gil", True) else " without a GIL"
     pairs = sorted({len(scene["pairs"]) for scene in data["scenes"].values()})
     return (
         f"# Primitives, measured with {python['implementation']} {python['version']}{without}\n\n"
         f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, {machine['libc']}; interpreter: "
-        f"{python['compiler']}, {build}; {versions}; sources {machine['commit']}; last taken {machine['taken']}.\n\n"
+        f"{interpreter}; {versions}; sources {machine['commit']}; last taken {machine['taken']}.\n\n"
         f"    {COMMAND.format(results=results)}\n\n"
         "The libraries take turns, and the first of them changes from pair to pair; medians of "
         f"{' or '.join(map(str, pairs))} pairs. *Better by* is the median of the pairs' own ratios, with their range "
