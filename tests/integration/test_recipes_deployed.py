@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,9 @@ def test_unsnarl_run_refuses(folder: Path, program: str) -> None:
 @pytest.fixture
 def hosts() -> Iterator[tuple[str, str]]:
     """Two hosts of one network, as far as their processes can tell: network namespaces with a cable between them."""
+    needs("distributed")
+    if shutil.which("ip") is None:
+        pytest.skip("there is no command `ip`")
     first, second = (f"recipes-{os.getpid()}-{number}" for number in (1, 2))
     steps = [
         f"ip netns add {first}",
@@ -125,10 +129,7 @@ def hosts() -> Iterator[tuple[str, str]]:
     ]
     try:
         for step in steps:
-            try:
-                done = subprocess.run(step.split(), check=False, capture_output=True, text=True)
-            except FileNotFoundError:
-                pytest.skip("there is no command `ip`")
+            done = subprocess.run(step.split(), check=False, capture_output=True, text=True)
             if done.returncode != 0:
                 pytest.skip(f"this machine allows no network namespaces: {done.stderr.strip()}")
         yield first, second
@@ -139,7 +140,6 @@ def hosts() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("number", [0, 1], ids=["run", "preload"])
 def test_a_dask_worker_on_another_host(folder: Path, hosts: tuple[str, str], number: int) -> None:
-    needs("distributed")
     first, second = (["ip", "netns", "exec", host] for host in hosts)
     scheduler = f"dask scheduler --host {FIRST_HOST} --port 8786 --no-dashboard"
     worker = commands("Dask")[number].replace("127.0.0.1", FIRST_HOST)
@@ -154,6 +154,8 @@ def test_a_dask_worker_on_another_host(folder: Path, hosts: tuple[str, str], num
 
 def test_make_in_a_job_of_ci(folder: Path) -> None:
     needs("black")
+    if shutil.which("make") is None:
+        pytest.skip("there is no command `make`")
     # With --require the command fails where it would run plainly.
     run, required = "unsnarl warm run -- ", "unsnarl warm run --require -- "
     makefile = page_file("make and CI", "make")
@@ -163,10 +165,14 @@ def test_make_in_a_job_of_ci(folder: Path) -> None:
         path.unlink()
     for name in ("one.py", "other.py"):
         (folder / name).write_text("x = 1\n")
-    variables = environment() | {"HOME": str(folder), "UNSNARL_WARM_DIR": str(folder / "warm")}
-    job = page_file("make and CI", "yaml")
-    assert "UNSNARL_WARM_DIR: " in job
-    start, make, stop = re.findall(r"run: (.+)$", job, flags=re.MULTILINE)
+    (folder / "variables").touch()
+    of_runner = {"RUNNER_TEMP": str(folder), "GITHUB_ENV": str(folder / "variables")}
+    variables = environment() | {"HOME": str(folder), "LC_ALL": "C"} | of_runner
+    setting, start, make, stop = re.findall(r"run: (.+)$", page_file("make and CI", "yaml"), flags=re.MULTILINE)
+    subprocess.run(["sh", "-ec", setting], cwd=folder, env=variables, check=True, timeout=60)
+    name, _, value = (folder / "variables").read_text().strip().partition("=")
+    assert (name, value) == ("UNSNARL_WARM_DIR", str(folder / "unsnarl"))
+    variables[name] = value
 
     def call(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

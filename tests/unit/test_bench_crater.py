@@ -342,6 +342,8 @@ def test_a_run_without_any_suite_counts_as_not_run(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == ""
     assert status_of([unrun, unrun]) == 77
     assert capsys.readouterr().err == "error: no suite could be run\nhint: no source\n"
+    assert status_of([result(), unrun, unrun]) == 77
+    assert capsys.readouterr().err == "error: only 1 of 3 suites could be run\nhint: no source\n"
 
 
 def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:

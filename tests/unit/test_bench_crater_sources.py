@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from bench.crater.manifest import Suite
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Return a repository whose tag `v1` has tests that the newest commit has not."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
     folder = tmp_path / "upstream"
     folder.mkdir()
 
