@@ -152,6 +152,15 @@ def test_a_dask_worker_on_another_host(folder: Path, hosts: tuple[str, str], num
         working.check()
 
 
+def set_by_a_job(folder: Path, step: str) -> dict[str, str]:
+    """Return the variable that a step of a job sets for the later ones."""
+    file = folder / "variables"
+    runner = {"RUNNER_TEMP": str(folder), "GITHUB_ENV": str(file)}
+    subprocess.run(["sh", "-ec", step], cwd=folder, env=environment() | runner, check=True, timeout=60)
+    name, _, value = file.read_text().strip().partition("=")
+    return {name: value}
+
+
 def test_make_in_a_job_of_ci(folder: Path) -> None:
     needs("black")
     if shutil.which("make") is None:
@@ -165,14 +174,9 @@ def test_make_in_a_job_of_ci(folder: Path) -> None:
         path.unlink()
     for name in ("one.py", "other.py"):
         (folder / name).write_text("x = 1\n")
-    (folder / "variables").touch()
-    of_runner = {"RUNNER_TEMP": str(folder), "GITHUB_ENV": str(folder / "variables")}
-    variables = environment() | {"HOME": str(folder), "LC_ALL": "C"} | of_runner
     setting, start, make, stop = re.findall(r"run: (.+)$", page_file("make and CI", "yaml"), flags=re.MULTILINE)
-    subprocess.run(["sh", "-ec", setting], cwd=folder, env=variables, check=True, timeout=60)
-    name, _, value = (folder / "variables").read_text().strip().partition("=")
-    assert (name, value) == ("UNSNARL_WARM_DIR", str(folder / "unsnarl"))
-    variables[name] = value
+    variables = environment() | {"HOME": str(folder), "LC_ALL": "C"} | set_by_a_job(folder, setting)
+    assert variables["UNSNARL_WARM_DIR"] == str(folder / "unsnarl")
 
     def call(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
