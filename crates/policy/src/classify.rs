@@ -24,6 +24,8 @@ pub(crate) struct QueueEntry {
     pub(crate) class: Class,
     /// It resumes its slice, at the head of its class.
     pub(crate) resumes_slice: bool,
+    /// How long the short call took that it returns from; 0 if it returns from no such call.
+    pub(crate) call_ns: Nanos,
 }
 
 /// How the thread's time off the GIL ended.
@@ -48,6 +50,10 @@ pub(crate) fn classify(thread_state: &mut Thread, config: &Config, now: Nanos, a
     let how = how_it_returned(thread_state, config, away_ns, arrival);
     match (how, away_ns) {
         (Return::Blocked, _) => thread_state.finish_burst(config),
+        (Return::Short, Some(away)) => {
+            thread_state.count_call();
+            thread_state.burst_ns = thread_state.burst_ns.saturating_sub(away);
+        }
         (_, Some(away)) => thread_state.burst_ns = thread_state.burst_ns.saturating_sub(away),
         (_, None) => {}
     }
@@ -65,6 +71,7 @@ pub(crate) fn classify(thread_state: &mut Thread, config: &Config, now: Nanos, a
     QueueEntry {
         class: thread_state.class,
         resumes_slice: is_resuming && !renew_slice(thread_state, config),
+        call_ns: away_ns.filter(|_| how == Return::Short).unwrap_or(0),
     }
 }
 

@@ -18,6 +18,7 @@
 mod accounting;
 mod picking;
 mod quick;
+mod slices;
 mod timing;
 
 use crate::Nanos;
@@ -91,6 +92,8 @@ pub struct Policy {
     threads: Threads,
     queues: [Queue; Class::COUNT],
     waiting: u32,
+    /// How many of them are CPU-bound and make no calls.
+    computing: u32,
     is_held: bool,
     hold: Hold,
     heir: Option<Heir>,
@@ -132,6 +135,7 @@ impl Policy {
             threads: Threads::with_capacity(capacity),
             queues: [Queue::default(); Class::COUNT],
             waiting: 0,
+            computing: 0,
             is_held: false,
             hold: Hold::unknown(),
             heir: None,
@@ -179,6 +183,7 @@ impl Policy {
         self.threads.keep_only(survivor);
         self.queues = [Queue::default(); Class::COUNT];
         self.waiting = 0;
+        self.computing = 0;
         self.is_held = false;
         self.hold = Hold::unknown();
         self.heir = None;
@@ -443,7 +448,9 @@ impl Policy {
     // ---- classification ---------------------------------------------------
 
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
-        let QueueEntry { class, resumes_slice } = self.classify(thread, now, arrival);
+        let QueueEntry {
+            class, resumes_slice, ..
+        } = self.classify(thread, now, arrival);
         self.end_return(thread);
         self.hold.since.get_or_insert(now);
         let woken_by = self
@@ -464,6 +471,7 @@ impl Policy {
             self.queues[class.index()].push_back(&mut self.threads, thread);
         }
         self.waiting += 1;
+        self.count_in(thread);
         self.stats.classes[class.index()].waits += 1;
     }
 
@@ -473,6 +481,7 @@ impl Policy {
         self.threads[thread].lingers = 0;
         self.queues[class.index()].remove(&mut self.threads, thread);
         self.waiting -= 1;
+        self.count_out(thread);
         if self.timekeeper == Some(thread) {
             self.timekeeper = None;
         }
@@ -481,6 +490,7 @@ impl Policy {
     fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> QueueEntry {
         let entry = classify(&mut self.threads[thread], &self.config, now, arrival);
         self.finish_gap(entry.class, now);
+        self.adapt_slice(thread, entry);
         entry
     }
 

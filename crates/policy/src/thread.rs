@@ -53,6 +53,8 @@ pub(crate) struct Thread {
     /// Mean of completed bursts (weight 1/4 for the newest, each capped).
     pub(crate) burst_mean_ns: Nanos,
     pub(crate) slice_left_ns: Nanos,
+    /// Short calls, of which a long hold without one makes half as many.
+    pub(crate) calls: u8,
     pub(crate) predictor: Predictor,
     pub(crate) spin_answer: SpinScore,
     pub(crate) spin_resume: SpinScore,
@@ -81,6 +83,7 @@ impl Thread {
             burst_ns: 0,
             burst_mean_ns: 0,
             slice_left_ns: config.slice_ns,
+            calls: 0,
             predictor: Predictor::default(),
             spin_answer: SpinScore::default(),
             spin_resume: SpinScore::default(),

@@ -28,6 +28,9 @@ impl Policy {
         let hold_ns = now.saturating_sub(since);
         thread_state.burst_ns = thread_state.burst_ns.saturating_add(hold_ns);
         thread_state.slice_left_ns = thread_state.slice_left_ns.saturating_sub(hold_ns);
+        if hold_ns >= self.config.burst_cap_ns {
+            thread_state.count_long_hold();
+        }
         self.stats.record_hold(thread_state.tag, hold_ns);
         let seen_ns = thread_state.stranger_ns.take().or(hold.holder.is_none().then_some(0));
         if let Some(seen_ns) = seen_ns.map(|before| before + hold_ns) {

@@ -43,6 +43,7 @@ impl Policy {
             Some(quick) if Some(quick.thread) == thread && quick.pairs < MOST_PAIRS && self.hold.asked_at.is_none() => {
                 quick.pairs += 1;
                 quick.is_off = true;
+                self.threads[quick.thread].count_call();
                 self.is_held = false;
                 true
             }

@@ -47,10 +47,7 @@ impl Policy {
     pub(super) fn hold_limit(&self, waiter: ThreadId, now: Nanos) -> Nanos {
         let thread_state = &self.threads[waiter];
         if thread_state.class == Class::Batch {
-            return match self.hold.holder {
-                Some(holder) => self.threads[holder].slice_left_ns.min(self.config.slice_ns),
-                None => self.config.slice_ns,
-            };
+            return self.slice_left();
         }
         if self.hold.class == Class::Batch {
             return self.moderation(waiter, now);
@@ -143,7 +140,7 @@ impl Policy {
     /// CPU-bound thread waits: a GIL that lingers relies on it.
     fn tolerable(&self, exact: Nanos, now: Nanos) -> Nanos {
         let may_linger = !self.is_alone && self.queues[Class::Batch.index()].head().is_some();
-        if may_linger || !self.alarms.is_short_expected() {
+        if may_linger || self.has_short_slice() || !self.alarms.is_short_expected() {
             return exact;
         }
         exact.max(now + LATE_NS.min(self.config.slice_ns))
