@@ -22,9 +22,9 @@ REASONS = (
         ("main computes, * threads saturate",),
         "The other threads always want the GIL, and are served first: the main thread computes for the least share "
         "that CPU-bound threads keep, a fifth unless `--batch-share` or `install(batch_share=…)` sets another one. "
-        "With the stock interpreter it is the others that hardly run: how much more often they do is in the row. On one "
-        "processor their calls never block, so they are CPU-bound, too: the processor's time is divided, and what the "
-        "main thread lacks the others have.",
+        "With the stock interpreter it is the others that hardly run: how much more often they do is in the row. On "
+        "one processor their calls never block, so they are CPU-bound, too, but for a single one of them: the "
+        "processor's time is divided, and what the main thread lacks the others have.",
     ),
     Reason(
         ("main computes, * threads mostly wait",),

@@ -448,9 +448,8 @@ impl Policy {
     // ---- classification ---------------------------------------------------
 
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
-        let QueueEntry {
-            class, resumes_slice, ..
-        } = self.classify(thread, now, arrival);
+        let entry = self.classify(thread, now, arrival);
+        let (class, resumes_slice) = (entry.class, entry.resumes_slice);
         self.end_return(thread);
         self.hold.since.get_or_insert(now);
         let woken_by = self
