@@ -446,10 +446,9 @@ impl Policy {
     }
 
     // ---- classification ---------------------------------------------------
-
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
         let entry = self.classify(thread, now, arrival);
-        let (class, resumes_slice) = (entry.class, entry.resumes_slice);
+        let class = entry.class;
         self.end_return(thread);
         self.hold.since.get_or_insert(now);
         let woken_by = self
@@ -463,8 +462,8 @@ impl Policy {
             renew_slice(thread_state, &self.config);
         }
         thread_state.waiting_since = now;
-        thread_state.awake = resumes_slice.then_some(Awake::ForResume);
-        if resumes_slice {
+        thread_state.awake = entry.resumes_slice.then_some(Awake::ForResume);
+        if entry.resumes_slice {
             self.queues[class.index()].push_front(&mut self.threads, thread);
         } else {
             self.queues[class.index()].push_back(&mut self.threads, thread);
