@@ -331,6 +331,25 @@ def test_a_queue_is_one_of_multiprocessings_for_who_asks() -> None:
     stock.join_thread()
 
 
+@pytest.mark.parametrize("module", [multiprocessing, ipc], ids=["multiprocessing", "unsnarl"])
+def test_the_writing_end_can_be_closed_after_the_end(module: Any) -> None:
+    """As a remedy for issue 42752 of CPython; the items that were put are not lost by it."""
+    queue = module.get_context("fork").Queue()
+    queue.put("put before")
+
+    def close() -> None:
+        queue.put("put by the child")
+        queue.close()
+        queue.join_thread()
+        queue._writer.close()
+
+    child = module.get_context("fork").Process(target=close)
+    child.start()
+    child.join(TIMEOUT_S)
+    assert child.exitcode == 0
+    assert {queue.get(timeout=TIMEOUT_S) for _ in range(2)} == {"put before", "put by the child"}
+
+
 def test_the_end_of_a_thread_is_not_told_as_the_death_of_its_process() -> None:
     lock = ipc.Lock()
     thread = threading.Thread(target=lock.acquire)

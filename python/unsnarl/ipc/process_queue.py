@@ -88,6 +88,17 @@ class _Feeder:
                 self._end = None
 
 
+class _NoPipe:
+    """What stands for the writing end of the pipe, which a queue in shared memory does not have.
+
+    Programs close it after `join_thread`, as a remedy for issue 42752 of CPython (dask.distributed's own tests do).
+    """
+
+    @staticmethod
+    def close() -> None:
+        """Close nothing: other processes, and items already put, are unaffected, as in multiprocessing."""
+
+
 if TYPE_CHECKING:
     StockQueue = stock.Queue[Any]
     StockJoinableQueue = stock.JoinableQueue[Any]
@@ -100,6 +111,8 @@ class ProcessQueue(StockQueue):
 
     It is a subclass only because some callers check the class (`logging.config` does); it inherits no behaviour.
     """
+
+    _writer = _NoPipe()
 
     def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
         self._ring = IpcBytesQueue(max(0, maxsize), capacity=CAPACITY) if ring is None else ring
