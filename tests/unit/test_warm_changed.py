@@ -165,6 +165,28 @@ def test_only_new_lines_are_added_and_too_many_stand_for_all(stem: str) -> None:
     changed.append(stem, ["Q_Y\t"])
     changed.append(stem, ["Q_Z\t"])
     assert changed.read(stem)[-2:] == ["Q_X\t", f"{changed.ANY}\t"]
+    changed.append(stem, [f"{changed.DIRECTORY}\t", "=time.sleep\t", "Q_Z\t"])
+    assert changed.read(stem)[-2:] == [f"{changed.DIRECTORY}\t", "=time.sleep\t"]
+
+
+def test_a_list_that_was_removed_meanwhile_is_read_from_its_beginning(stem: str) -> None:
+    changed.append(stem, ["Q_FIRST\t", "Q_SECOND\t"])
+    known = changed.size(stem)
+    Path(changed.path_of(stem)).unlink()
+    assert changed.news(stem, known, ["Q_X"]) == ""
+    changed.append(stem, ["Q_X\t"])
+    assert changed.news(stem, known, ["Q_X"]) == "Q_X"
+
+
+def test_a_variable_is_set_whatever_becomes_of_the_note(stem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("a hook of the program's")
+
+    monkeypatch.setattr(changed, "append", refuse)
+    _run(stem, "Q_NEW")
+    os.environ["Q_NEW"] = "1"
+    exec("os.environ['Q_OTHER'] = '1'", {"__name__": None, "os": os})
+    assert (os.environ["Q_NEW"], os.environ["Q_OTHER"]) == ("1", "1")
 
 
 @pytest.mark.parametrize(
@@ -175,6 +197,7 @@ def test_only_new_lines_are_added_and_too_many_stand_for_all(stem: str) -> None:
         ("Q_X", {"Q_Y", "."}, False),
         ("*", {"Q_X"}, True),
         ("*", {"."}, False),
+        ("*", {""}, True),
         (".", {"."}, True),
         (".", {"Q_X"}, False),
         ("=time.sleep", {"=time.sleep"}, True),

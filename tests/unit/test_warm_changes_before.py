@@ -152,8 +152,9 @@ def test_an_installed_package_that_may_replace_parts_of_the_library(
     (package := tmp_path / "site-packages").mkdir()
     (file := package / "cli.py").write_text("def patch():\n    import gevent.monkey\n    gevent.monkey.patch_all()\n")
     (package / "words.py").write_text('"""With gevent, call patch_all() first."""\n')
+    (package / "tracing.py").write_text("from .patches import patch_all\n\npatch_all()\n")  # another package's own
     before = Before(Walks(frozenset()))
     before.begin(Changes())
-    assert before.of_modules([str(package / "words.py")], set()) == []
+    assert before.of_modules([str(package / name) for name in ("words.py", "tracing.py")], set()) == []
     why = [("", "it replaces parts of the standard library, by patch_all()")]
     assert before.of_modules([str(file)], set()) == (why if has_gevent else [])

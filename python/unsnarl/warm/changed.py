@@ -66,15 +66,18 @@ def names(lines: Iterable[str], imported: Container[str] = ()) -> set[str]:
 def news(stem: str, known: int, late: Iterable[str]) -> str:
     """Return what is in ``late`` that runs have changed since the file was ``known`` bytes long."""
     late = frozenset(late)
-    if not late or size(stem) <= known:
+    now = size(stem)
+    if not late or now == known:
         return ""
-    return next((name for name in sorted(names(read(stem, known))) if concerns(name, late)), "")
+    # A file that is smaller was removed meanwhile and made again.
+    fresh = read(stem, known if now > known else 0)
+    return next((name for name in sorted(names(fresh)) if concerns(name, late)), "")
 
 
 def concerns(name: str, late: frozenset[str]) -> bool:
     """Return whether a change of this name is one of what was read too early."""
     if name == ANY:
-        return any(one[0] not in (DIRECTORY, REPLACED) for one in late)
+        return any(not one.startswith((DIRECTORY, REPLACED)) for one in late)
     return name in late or any(name.startswith(one[:-1]) for one in late if one.endswith("*"))
 
 
@@ -90,7 +93,8 @@ def append(stem: str, lines: Iterable[str]) -> None:
     known = read(stem)
     fresh = sorted({*lines}.difference(known))
     if fresh and size(stem) > MOST_BYTES:
-        fresh = [line for line in (f"{ANY}\t",) if line not in known]
+        others = [line for line in fresh if line.startswith((DIRECTORY, REPLACED))]
+        fresh = others + [line for line in (f"{ANY}\t",) if line not in known]
     if not fresh and is_there(stem):
         return
     fd = os.open(path_of(stem), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

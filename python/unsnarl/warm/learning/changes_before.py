@@ -209,7 +209,9 @@ def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:
         return []
     others = [path for path in sorted({*loaded, *unloaded}) if not any(f"/{name}/" in path for name in _PATCHING)]
     texts = [_text(path, loaded.get(path)) for path in others if _is_installed(path)]
-    return [*filter(None, map(patching_call, filter(None, texts)))]
+    # Other packages have functions of the same names for themselves.
+    theirs = [text for text in texts if text and any(name.encode() in text for name in _PATCHING)]
+    return [*filter(None, map(patching_call, theirs))]
 
 
 def _is_installed(path: str) -> bool:

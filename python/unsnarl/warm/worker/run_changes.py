@@ -90,6 +90,12 @@ class RunChanges:
         self._write()
 
     def _note(self, name: bytes) -> None:
+        try:
+            self._note_it(name)
+        except Exception:
+            pass
+
+    def _note_it(self, name: bytes) -> None:
         if name in self._noted:
             return
         module = bodies.importing()
