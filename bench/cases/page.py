@@ -14,7 +14,7 @@ AGAIN = "stock again"
 INTRODUCTION = """# Cases that people have reported
 
 Each program in `bench/cases/programs` was written anew from the description. A ratio is unsnarl's figure divided by
-stock's, the median over {pairs} pairs with its interval in brackets; a ratio whose interval contains 1 is noise.
+stock's, the median over {pairs} or more pairs with its interval in brackets; one whose interval contains 1 is noise.
 The second run of stock beside the first says how far apart two runs of the same program are here.
 Rendered from `bench/results/cases-{python}.json`:
 
