@@ -20,6 +20,12 @@ def _of_one_thread(explained: Finding, by: Finding) -> bool:
     return explained.thread == by.thread
 
 
+def _while_it_spins(explained: Finding, by: Finding) -> bool:
+    """Tell whether a thread kept the GIL where it spins: a loop of its own is not all that it does."""
+    is_there = explained.place == by.place or not by.figures["in_own_loop"]
+    return is_there and _of_one_thread(explained, by)
+
+
 def _of_a_timer(explained: Finding, by: Finding) -> bool:
     """Tell whether a thread that waits in the standard library is named as the threads of the timers are."""
     first, _, _ = str(by.thread).partition(" … ")
@@ -56,7 +62,7 @@ RULES = (
         lambda explained, by: bool(by.figures["across_io"]) and explained.place == by.place,
     ),
     # A thread that spins is in no long C call, but may keep the GIL while it has no processor.
-    Rule(("spinning",), ("long-hold",), _of_one_thread),
+    Rule(("spinning",), ("long-hold",), _while_it_spins),
     # Many rounds of a loop that nobody watches look like one call.
     Rule(
         ("rounds",),

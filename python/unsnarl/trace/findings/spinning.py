@@ -86,7 +86,7 @@ def spinning(process: Process) -> list[Finding]:
                 [f"it held the GIL for {duration(whole)}, which other threads can then not use"],
                 label,
                 place,
-                {"asking_ns": time_ns, "running_ns": whole},
+                {"asking_ns": time_ns, "running_ns": whole, "in_own_loop": int(function not in ASKS)},
                 Remedy(
                     "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()`, `join()`, "
                     "`acquire()` and a selector without a timeout return as soon as there is something to do; until a "
