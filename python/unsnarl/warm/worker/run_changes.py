@@ -26,7 +26,11 @@ _OF_THE_PROGRAM = ("__main__", "it")
 
 
 class Environment(dict[bytes, bytes]):
-    """The dictionary beneath ``os.environ`` and ``os.environb``."""
+    """The dictionary beneath ``os.environ`` and ``os.environb``.
+
+    These two set variables one by one, by the methods below. Code that calls another method of the dictionary itself
+    (``os.environ._data.pop(name)``) changes no variable of the process, and is not noted.
+    """
 
     def __init__(self, data: dict[bytes, bytes], note: Callable[[bytes], None]) -> None:
         super().__init__(data)
