@@ -11,13 +11,15 @@ the manifest is wrong, with 77 if none of the suites, or fewer than half of them
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import platform
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -93,7 +95,10 @@ def main(words: Sequence[str] | None = None) -> int:
     status = 0
     if options.only or options.chosen or options.prepare or options.report is None:
         try:
-            status = _run_all(suites, options)
+            with _alone_in(options.cache):
+                status = _run_all(suites, options)
+        except Busy as error:
+            return _fail(str(error), "wait until it has ended, or choose another folder by --cache")
         except preparation.Unprepared as error:
             return _fail(str(error), "build one into the folder of --wheel: `pip wheel --no-deps -w DIR .`")
     if options.report is not None:
@@ -141,6 +146,26 @@ def explained(results: list[Result], suites: list[Suite]) -> list[Result]:
             elif one["test"] in result["flaky"]:
                 one |= {"verdict": "flaky"}
     return results
+
+
+class Busy(Exception):  # noqa: N818 -- a state of the folder, not a mistake
+    """Another run uses the environments."""
+
+
+@contextlib.contextmanager
+def _alone_in(cache: Path) -> Generator[None]:
+    """Keep other runs away: each would install its own unsnarl into the environments in which this one's tests run.
+
+    Raises:
+        Busy: another run is there.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"another run uses the environments in {cache}") from None
+        yield
 
 
 def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pkgutil
@@ -485,3 +486,13 @@ def test_a_source_distribution_without_the_tests_is_said_to_have_none(
         preparation.prepare(suite, tmp_path, tmp_path, "python")
     (tree / "tests").mkdir()
     assert preparation.prepare(suite, tmp_path, tmp_path, "python") == (tmp_path, tree)
+
+
+def test_two_runs_do_not_share_their_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open(tmp_path / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(["--only", "h11", "--cache", str(tmp_path), "--data", str(tmp_path / "data")]) == 2
+    assert capsys.readouterr().err == (
+        f"error: another run uses the environments in {tmp_path}\n"
+        "hint: wait until it has ended, or choose another folder by --cache\n"
+    )
