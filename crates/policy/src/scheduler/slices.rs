@@ -2,11 +2,12 @@
 //!
 //! Threads that compute take turns of one slice. On a single processor a thread that makes short calls never blocks if its
 //! peers keep up with it, so it is CPU-bound as well, but it comes back from each of its calls before a thread that only
-//! computes has a processor. The standard interpreter gives the latter two turns for one of each other; so its slice is two
-//! slices long here, or longer where there are so many of the others that it would get less than the least share.
+//! computes has a processor. The standard interpreter gives the latter two turns for one of each other. So its slice is three
+//! slices long here, or longer where there are so many of the others that it would get less than the least share, and each
+//! of the others has half a slice.
 //!
-//! To shorten the slices of the others instead does not work: a thread whose timer expires cannot displace the running one
-//! before the kernel's own slice (3 to 5 ms) has ended.
+//! To shorten the slices of the others alone does not work: a thread whose timer expires cannot displace the running one
+//! before the kernel's next tick (4 ms at 250 Hz), so their turns are longer than their slices.
 //!
 //! Invariants: `computing` is the number of waiting CPU-bound threads that make no calls; among threads of one kind, and on
 //! several processors, every slice is that of the configuration.
@@ -57,12 +58,12 @@ impl Policy {
         if !self.is_alone || entry.class != Class::Batch {
             return;
         }
-        let slice_ns = self.slice_of(&self.threads[thread]);
-        let thread_state = &mut self.threads[thread];
-        thread_state.slice_left_ns = thread_state.slice_left_ns.saturating_sub(entry.call_ns);
-        if !entry.resumes_slice {
-            thread_state.slice_left_ns = slice_ns;
-        }
+        let thread_state = &self.threads[thread];
+        self.threads[thread].slice_left_ns = if entry.resumes_slice {
+            thread_state.slice_left_ns.saturating_sub(entry.call_ns)
+        } else {
+            self.slice_of(thread_state)
+        };
     }
 
     /// Whether the holder has less than a slice, and is to be asked in time.
@@ -73,13 +74,13 @@ impl Policy {
 
     fn slice_of(&self, thread: &Thread) -> Nanos {
         let slice_ns = self.config.slice_ns;
-        let callers = self.queues[Class::Batch.index()].len() - self.computing;
         if !self.is_alone {
             return slice_ns;
         }
         if thread.makes_calls() {
             return if self.computing > 0 { slice_ns / 2 } else { slice_ns };
         }
+        let callers = self.queues[Class::Batch.index()].len() - self.computing;
         if callers == 0 {
             return slice_ns;
         }
