@@ -57,8 +57,8 @@ def findings(process: Process) -> list[Finding]:
     watched: set[int] = set()
     for number, state, node, time_ns in process.stacks:
         stack = process.stack(node) if state == RUNNING and node else []
-        place = process.program_line_of(node) if stack and _gives_way(process, stack) else None
-        if place is not None:
+        place = process.program_line_of(node) if stack else None
+        if place is not None and _gives_way(stack, place):
             giving[number][place] += time_ns
         if loops.is_in_round(stack):
             watched.add(number)
@@ -85,20 +85,20 @@ def _is_own(line: Location) -> bool:
     return line.function in _OWN_FUNCTIONS or (is_of_loop and line.function not in _STARTS)
 
 
-def _gives_way(process: Process, stack: Sequence[Location]) -> bool:
+def _gives_way(stack: Sequence[Location], place: Location) -> bool:
     """Tell whether a task makes itself ready again at once, and lets the others run before.
 
-    Of a stack that has changed while it was read, the frames beyond the task's are missing.
+    ``place`` is the program's line. Of a stack that has changed while it was read, the frames beyond the task's are
+    missing.
     """
-    line = process.program_line(list(stack))
-    if line is not None and _SLEEPS_FOR_NOTHING.search(source.line(line.file, line.line)):
+    if _SLEEPS_FOR_NOTHING.search(source.line(place.file, place.line)):
         return True
     for line, caller in itertools.pairwise(stack):
         if line.function == "__sleep0" and line.file.endswith("asyncio/tasks.py"):
             return True
         if line.function == "checkpoint" and line.file.endswith("trio/_core/_run.py"):
             # Many functions of trio have a checkpoint in addition to what they do.
-            return caller.file.endswith("trio/_timeouts.py") or caller == process.program_line(list(stack))
+            return caller.file.endswith("trio/_timeouts.py") or caller == place
     return False
 
 
