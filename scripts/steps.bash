@@ -2,10 +2,10 @@
 #
 #   step NAME SECONDS COMMAND...       runs COMMAND under a time limit, with a header and its duration
 #   step_by_turn HALF TURN NAME SECONDS COMMAND...  the same, if TURN is even for half 0, odd for half 1, or empty
-#   alongside NAME SECONDS COMMAND...  starts COMMAND in the background, next to the steps that follow; one at a time
-#   join_alongside                     waits for the background command, prints its output, and counts it as a step;
+#   alongside NAME SECONDS COMMAND...  starts COMMAND in the background, next to the steps that follow
+#   join_alongside NAME                waits for that command, prints its output, and counts it as a step;
 #                                      the summary repeats that of its own steps
-#   end_alongside                      ends the background command; for a trap
+#   end_alongside                      ends all background commands; for a trap
 #   not_run NAME REASON                notes that a step is left out, and why
 #   deadline SECONDS                   ends every step so many seconds after the start at the latest
 #   conclude                           prints what ran, what failed and the test counts; non-zero if a step failed
@@ -19,6 +19,7 @@ steps_deadline_s=
 steps_failed=0
 steps_passed_tests=0
 steps_failed_tests=0
+declare -A alongside_pids=() alongside_begins=() alongside_limits_s=() alongside_logs=() # by the command's name
 
 deadline() { steps_deadline_s=$1; }
 
@@ -54,36 +55,40 @@ bounded() {
 }
 
 alongside() {
-  alongside_name=$1
-  alongside_limit_s=$(bounded "$2")
-  alongside_begin=$SECONDS
+  local name=$1
+  alongside_limits_s[$name]=$(bounded "$2")
+  alongside_begins[$name]=$SECONDS
   shift 2
-  alongside_log=$(mktemp)
+  alongside_logs[$name]=$(mktemp)
   # A shell without job control starts a background command with SIGINT ignored, and a Python that
   # starts so never raises KeyboardInterrupt: hence --default-signal. The command has a session of its own,
   # since each `timeout` in it makes another process group.
-  setsid timeout --kill-after=20 "$alongside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$alongside_log" 2>&1 &
-  alongside_pid=$!
+  setsid timeout --kill-after=20 "${alongside_limits_s[$name]}" env --default-signal=INT,QUIT "$@" \
+    </dev/null >"${alongside_logs[$name]}" 2>&1 &
+  alongside_pids[$name]=$!
 }
 
 join_alongside() {
-  local status=0 line
-  wait "$alongside_pid" || status=$?
-  pkill -TERM -s "$alongside_pid" || true # processes that a time limit has left behind
-  printf '\n=== %s\n' "$alongside_name"
-  cat "$alongside_log"
-  count_tests "$alongside_log"
-  note_step "$alongside_name" "$status" $((SECONDS - alongside_begin)) "$alongside_limit_s" "$alongside_log"
-  while read -r line; do steps_summary+=("        $line"); done < <(last_summary "$alongside_log")
-  rm -f "$alongside_log"
-  alongside_pid=
+  local name=$1 status=0 line
+  local pid=${alongside_pids[$name]} log=${alongside_logs[$name]}
+  wait "$pid" || status=$?
+  unset "alongside_pids[$name]"
+  pkill -TERM -s "$pid" || true # processes that a time limit has left behind
+  printf '\n=== %s\n' "$name"
+  cat "$log"
+  count_tests "$log"
+  note_step "$name" "$status" $((SECONDS - alongside_begins[$name])) "${alongside_limits_s[$name]}" "$log"
+  while read -r line; do steps_summary+=("        $line"); done < <(last_summary "$log")
+  rm -f "$log"
 }
 
-# For a trap: the background command does not outlive the script that started it.
+# For a trap: no background command outlives the script that started it.
 end_alongside() {
-  [[ -n ${alongside_pid-} ]] || return 0
-  pkill -TERM -s "$alongside_pid" || true
-  wait "$alongside_pid" 2>/dev/null || true
+  local pid
+  for pid in "${alongside_pids[@]}"; do
+    pkill -TERM -s "$pid" || true
+    wait "$pid" 2>/dev/null || true
+  done
 }
 
 note_step() {
