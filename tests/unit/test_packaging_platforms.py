@@ -1,10 +1,13 @@
 """The table of platforms: the last result of each stands, and nothing is invented."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from distribution import where_it_runs
 
 PROJECT = Path(__file__).parents[2]
@@ -47,3 +50,35 @@ def test_the_page_is_that_of_the_results() -> None:
     results = where_it_runs.read(PROJECT / "docs/results/platforms.json")
     page = (PROJECT / "docs/reference/platforms.md").read_text(encoding="utf-8")
     assert page == where_it_runs.rendered(results)
+
+
+def try_in_bare_root(directory: Path, interpreter: str) -> subprocess.CompletedProcess[str]:
+    """Try one in bookworm, where a stub says how it was called instead of making a root."""
+    (directory / "scripts").mkdir()
+    shutil.copy(PROJECT / "scripts/bare-root", directory / "scripts")
+    programs = {"python": f"echo {interpreter}", "scripts/debian-root": 'echo "note: $note"; printf "%s\\n" "$@"'}
+    for name, body in programs.items():
+        (directory / name).write_text(f"#!/bin/sh\n{body}\n")
+        (directory / name).chmod(0o755)
+    command = [str(directory / "scripts/bare-root"), str(directory), f"bookworm:{directory}/python"]
+    environment = os.environ | {"note": "of the caller"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+
+
+def test_a_bare_root_sees_the_installation_of_an_interpreter_with_a_path(tmp_path: Path) -> None:
+    done = try_in_bare_root(tmp_path, "/opt/own/bin/python3.12")
+    _, note, *words, last = done.stdout.splitlines()
+    assert (done.returncode, note, last) == (0, "note: not Debian's", "1 passed, 0 failed")
+    assert words == [
+        *("--bare", "bookworm", "--bind", str(tmp_path), "--bind", "/opt/own", "--"),
+        *("scripts/distribution/try-wheel", "/opt/own/bin/python3.12", str(tmp_path)),
+    ]
+
+
+@pytest.mark.parametrize("interpreter", ["/usr/bin/python3.11", "/usr/local/bin/python3.12", "/bin/python3"])
+def test_a_bare_root_sees_no_directory_that_has_a_compiler(tmp_path: Path, interpreter: str) -> None:
+    done = try_in_bare_root(tmp_path, interpreter)
+    assert (done.returncode, done.stdout.count("--bare")) == (2, 0)
+    assert (
+        done.stderr.splitlines()[0] == f"error: {interpreter} shares its directory with other programs of this machine"
+    )
