@@ -1,11 +1,12 @@
 """Run other projects' tests plainly and with unsnarl.
 
-    scripts/crater [--list] [--only NAME,...] [--chosen] [--prepare] [--offline] [--jobs N] [--python PATH]
-                   [--wheel DIR] [--cache DIR] [--data DIR] [--report FILE]
+    scripts/crater [--debian PYTHON] [--list] [--only NAME,...] [--chosen] [--prepare] [--offline] [--jobs N]
+                   [--python PATH] [--wheel DIR] [--cache DIR] [--data DIR] [--report FILE]
 
-Keeps one result a suite and Python in docs/results/data/crater, and renders them with --report. A suite that cannot be
-prepared is kept with the reason. Exits with 1 if a test differs without an explanation, with 2 if the command line or
-the manifest is wrong, with 77 if none of the suites, or fewer than half of them, could be run.
+A NAME may be a pattern: --only 'cpython-*' is the whole of CPython's own tests. Keeps one result a suite and Python in
+docs/results/data/crater, and renders them with --report. A suite that cannot be prepared is kept with the reason. Exits
+with 1 if a test differs without an explanation, with 2 if the command line or the manifest is wrong, with 77 if none of
+the suites, or fewer than half of them, could be run. --debian, which comes first, is carried out by scripts/crater.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import fnmatch
 import json
 import platform
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -60,12 +64,14 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         usage=argparse.SUPPRESS,
     )
     parser.add_argument("--list", action="store_true", help="list the suites and run none")
-    parser.add_argument("--only", default="", metavar="NAME,...", help="only these suites")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="only these suites, or those of a pattern")
     parser.add_argument("--chosen", action="store_true", help="only the tenth that each CI run can afford")
     parser.add_argument("--prepare", action="store_true", help="only install and unpack, run nothing")
     parser.add_argument("--offline", action="store_true", help="run the tests with no network but loopback (as root)")
     parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="suites at the same time (default 1)")
-    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter to test with")
+    parser.add_argument(
+        "--python", default=sys.executable, metavar="PATH", help="the interpreter to test with (this one)"
+    )
     parser.add_argument(
         "--wheel", type=Path, metavar="DIR", help="a folder with a wheel of unsnarl (default: build one)"
     )
@@ -95,15 +101,16 @@ def main(words: Sequence[str] | None = None) -> int:
     status = 0
     if options.only or options.chosen or options.prepare or options.report is None:
         try:
-            with _alone_in(options.cache):
-                status = _run_all(suites, options)
+            python, version = _interpreter(options.python)
+            with _alone_in(options.cache / version):
+                status = _run_all(suites, options, python, version)
         except Busy as error:
             return _fail(str(error), "wait until it has ended, or choose another folder by --cache")
         except preparation.Unprepared as error:
             return _fail(str(error), "build one into the folder of --wheel: `pip wheel --no-deps -w DIR .`")
     if options.report is not None:
         results = explained(kept(options.data), manifest.read())
-        options.report.write_text(page.page(results, manifest.left_out()), encoding="utf-8")
+        options.report.write_text(page.page(results, manifest.left_out(), versions()), encoding="utf-8")
     return status
 
 
@@ -113,14 +120,23 @@ def chosen(suites: list[Suite], options: argparse.Namespace) -> list[Suite]:
     Raises:
         ManifestError: a name is not in the manifest.
     """
-    names = [name for name in options.only.split(",") if name]
-    known = {suite.name for suite in suites}
-    for name in names:
-        if name not in known:
-            raise manifest.ManifestError(f"there is no suite {name!r}")
-    if names:
-        suites = [suite for suite in suites if suite.name in names]
+    patterns = [word for word in options.only.split(",") if word]
+    names = [suite.name for suite in suites]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise manifest.ManifestError(f"there is no suite {pattern!r}")
+    if patterns:
+        suites = [suite for suite in suites if any(fnmatch.fnmatchcase(suite.name, pattern) for pattern in patterns)]
     return [suite for suite in suites if suite.chosen] if options.chosen else suites
+
+
+def versions() -> list[str]:
+    """Return the versions of CPython that unsnarl is for, as its package says it."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    words = [
+        classifier.split(" :: ")[-1] for classifier in said if classifier.startswith("Programming Language :: Python")
+    ]
+    return [word for word in words if re.fullmatch(r"3\.\d+", word)]
 
 
 def kept(folder: Path) -> list[Result]:
@@ -136,8 +152,8 @@ def explained(results: list[Result], suites: list[Suite]) -> list[Result]:
     """
     reasons = {(suite.name, suite.version): suite.known for suite in suites}
     for result in results:
-        version = "" if result["version"] == result["python"] else result["version"]
-        known = reasons.get((result["suite"], version), {})
+        # The interpreter's own tests have its version in a result, and none in the manifest.
+        known = reasons.get((result["suite"], result["version"])) or reasons.get((result["suite"], ""), {})
         for one in result.get("differences", []):
             if one["verdict"] != "differs":
                 continue
@@ -168,12 +184,20 @@ def _alone_in(cache: Path) -> Generator[None]:
         yield
 
 
-def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
-    python: str | None = shutil.which(str(options.python))
+def _interpreter(name: str) -> tuple[str, str]:
+    """Return the path and the version of an interpreter.
+
+    Raises:
+        Unprepared: there is none of this name.
+    """
+    python: str | None = shutil.which(name)
     if python is None:
-        raise preparation.Unprepared(f"there is no interpreter {options.python!r}")
-    version = _output([python, "-c", "import platform; print(platform.python_version())"])
-    wheel = preparation.unsnarl_wheel(options.wheel or _built(options.cache))
+        raise preparation.Unprepared(f"there is no interpreter {name!r}")
+    return python, _output([python, "-c", "import platform; print(platform.python_version())"])
+
+
+def _run_all(suites: list[Suite], options: argparse.Namespace, python: str, version: str) -> int:
+    wheel = preparation.unsnarl_wheel(options.wheel or _built(options.cache / version, python), version)
     # A shell that starts this in the background ignores SIGINT, and tests that interrupt themselves would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     options.data.mkdir(parents=True, exist_ok=True)
@@ -258,11 +282,12 @@ def _line(result: Result) -> str:
     return f"{counts}: {f'{len(found)} DIFFER: {names}' if found else 'the same'}"
 
 
-def _built(cache: Path) -> Path:
-    """Build a wheel of these sources and return its folder."""
+def _built(cache: Path, python: str) -> Path:
+    """Build a wheel of these sources for an interpreter and return its folder."""
     folder = cache / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT], check=False)
+    pip = [sys.executable, "-m", "pip", "--python", python]  # this pip, as that interpreter may have none
+    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "-w", folder, ROOT], check=False)
     return folder
 
 

@@ -14,18 +14,39 @@ PROGRESS = re.compile(r": [.sxXFE]{2,}\s*$")
 INTRODUCTION = """# Other projects' tests, plainly and with unsnarl
 
 Each suite was run twice plainly, then under `unsnarl run`, then under `unsnarl run --patch`, and every test's outcome
-compared. A test whose outcome differs between the plain runs is flaky. A test that differs only with unsnarl was run
-again, alone, three times in each way. Rendered by `scripts/crater --report` from `docs/results/data/crater`.
+compared: passed, failed, skipped (as an expected failure counts), or absent if a run's report lacks the test. A test
+whose outcome differs between the plain runs is flaky. A test that differs only with unsnarl was run again, alone,
+three times in each way, unless its cause is known and stands here. A suite is the tests of one package, or a part of
+CPython's own tests that fits a time limit; it has a row for each interpreter. Rendered by `scripts/crater --report`
+from `docs/results/data/crater`.
 
 The machine was shared, so the times only tell that a suite was really run; they are not a measurement.
 """
+LEGEND = """Tests that "failed also plainly" fail without unsnarl too: a newer release of another library, a program
+that is not installed or the lack of a network breaks them. "Works" under `run` or `run --patch`: no test's outcome
+differs without a known cause. "Warm" is whether the package's command printed the same under `unsnarl warm`, for
+packages that have one.
+"""
 
 
-def page(results: Sequence[Result], modules: Mapping[str, str]) -> str:
-    """Return the page of all results; ``modules`` are those of CPython's tests that no suite has, with the reasons."""
+def page(results: Sequence[Result], modules: Mapping[str, str], versions: Sequence[str] = ()) -> str:
+    """Return the page of all results.
+
+    Args:
+        results: one for each suite and interpreter.
+        modules: those of CPython's tests that no suite has, with the reasons.
+        versions: of CPython, as ``3.12``, that the page names even if nothing was run with them.
+    """
     ordered = sorted(results, key=lambda result: (result["python"], result["suite"].lower()))
     ran = [result for result in ordered if "ways" in result]
-    parts = [INTRODUCTION, _overview(ordered), _differences(ran), _unprepared(ordered), _table(ran)]
+    parts = [
+        INTRODUCTION,
+        _overview(ordered),
+        _interpreters(ran, versions),
+        _differences(ran),
+        _unprepared(ordered),
+        _table(ran),
+    ]
     parts += [_origins(ran), _modules(modules), _flaky(ran)]
     return "\n".join(part for part in parts if part)
 
@@ -46,10 +67,36 @@ def _overview(results: Sequence[Result]) -> str:
     names = ", ".join(result["suite"] for result in bad)
     unrun = len(results) - len(ran)
     return (
-        f"**{len(ran)} suites with {tests:,} passing tests: {len(ran) - len(bad)} without an unexplained difference"
+        f"**{len(ran)} runs of suites with {tests:,} passing tests: "
+        f"{len(ran) - len(bad)} without an unexplained difference"
         f"{f', {len(bad)} with one ({names})' if bad else ''}. "
         f"{unrun} could not be run.**\n"
     )
+
+
+def _interpreters(results: Sequence[Result], versions: Sequence[str]) -> str:
+    """Return what was run with which interpreter; its own suites are those that any interpreter ran."""
+    own = {result["suite"] for result in results if _is_own(result)}
+    rows: list[list[str]] = []
+    for version in dict.fromkeys(result["python"] for result in results):
+        there = [result for result in results if result["python"] == version]
+        mine = [result for result in there if _is_own(result)]
+        missing = ", ".join(sorted(own - {result["suite"] for result in mine})) or "none"
+        passing = sum(result["ways"]["plain"]["passed"] for result in mine)
+        rows.append([version, f"{len(mine)} of {len(own)}", f"{passing:,}", missing, str(len(there) - len(mine))])
+    tried = {".".join(row[0].split(".")[:2]) for row in rows}
+    rows += [[version, f"0 of {len(own)}", "0", "all", "0"] for version in versions if version not in tried]
+    head = ["Python", "suites of its own tests", "of these pass", "not run there", "packages"]
+    return f"## Interpreters\n\n{table(head, sorted(rows, key=_order))}\n" if rows else ""
+
+
+def _order(row: Sequence[str]) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", row[0])]
+
+
+def _is_own(result: Result) -> bool:
+    """Whether a result is one of the interpreter's own tests; a package may have an interpreter's version by chance."""
+    return str(result["suite"]).startswith("cpython-")
 
 
 def _differences(results: Sequence[Result]) -> str:
@@ -97,13 +144,13 @@ def _table(results: Sequence[Result]) -> str:
         "warm",
         "seconds: plain, run, patch",
     ]
-    left_out = [
+    left_out = dict.fromkeys(  # once for all interpreters
         f"- {result['suite']}, `{name}`: {reason}"
         for result in results
         for name, reason in result.get("without", {}).items()
-    ]
+    )
     listed = "\nLeft out:\n\n" + "\n".join(left_out) + "\n" if left_out else ""
-    return f"## Suites\n\n{table(head, rows)}{listed}"
+    return f"## Suites\n\n{LEGEND}\n{table(head, rows)}{listed}"
 
 
 def _origins(results: Sequence[Result]) -> str:

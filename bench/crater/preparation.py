@@ -32,15 +32,16 @@ class Unprepared(Exception):  # noqa: N818 -- a state of a suite, not a mistake
     """A suite cannot be prepared; the message says why."""
 
 
-def unsnarl_wheel(folder: Path) -> Path:
-    """Return the newest wheel of unsnarl in a folder.
+def unsnarl_wheel(folder: Path, version: str) -> Path:
+    """Return the newest wheel of unsnarl in a folder for a version of CPython, as ``3.11.7``.
 
     Raises:
         Unprepared: there is none.
     """
-    wheels = sorted(folder.glob("unsnarl-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    tag = f"cp{''.join(version.split('.')[:2])}"
+    wheels = sorted(folder.glob(f"unsnarl-*-{tag}-{tag}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
     if not wheels:
-        raise Unprepared(f"there is no wheel of unsnarl in {folder}")
+        raise Unprepared(f"there is no wheel of unsnarl for CPython {version} in {folder}")
     return wheels[-1]
 
 
