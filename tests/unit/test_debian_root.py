@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell_programs import add_program
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "debian-root"
 QEMU = Path("/proc/sys/fs/binfmt_misc")
 
@@ -33,10 +35,8 @@ def test_a_failed_refresh_leaves_the_root_that_was_there(tmp_path: Path) -> None
         "mmdebstrap": "echo 'E: the mirror is gone'; exit 1",
     }
     stubs = tmp_path / "stubs"
-    stubs.mkdir()
     for name, body in programs.items():
-        (stubs / name).write_text(f"#!/bin/sh\n{body}\n")
-        (stubs / name).chmod(0o755)
+        add_program(stubs / name, body)
     kept = tmp_path / "unsnarl" / "bare-sid-riscv64" / ".complete"
     kept.parent.mkdir(parents=True)
     kept.touch()
