@@ -6,12 +6,16 @@ another way than by reporting failures (a crash, a hang) is an outcome of the ps
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 PASSED, FAILED, SKIPPED, ABSENT = "passed", "failed", "skipped", "absent"
 THE_RUN = "(the run)"
+SUBTEST = re.compile(r"(test\.\S+) [(\[]")
+"""How regrtest names a test of which a subtest was skipped: its own name, and after that the subtest's parameters, in
+which addresses are others in each run."""
 _WORSE = {PASSED: 0, SKIPPED: 1, FAILED: 2}
 
 Outcomes = dict[str, str]
@@ -77,7 +81,8 @@ def _name_of(case: ET.Element, modules: Mapping[str, str]) -> str:
     """
     name, file, where = case.get("name", "?"), case.get("file"), case.get("classname", "")
     if not file:
-        return f"{where}.{name}" if where else name
+        subtest = SUBTEST.match(name)
+        return f"{where}.{name}" if where else subtest[1] if subtest else name
     module = _module_of(case, file)
     if not module and where and not where.startswith("."):
         module = next((one for one in _beginnings(where) if one in modules), "")

@@ -108,6 +108,17 @@ SAME_NAMES = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
+def test_a_skipped_subtest_of_cpython_is_its_test() -> None:
+    names = [
+        "test.test_a.A.test_b (parse=&lt;function f at 0x7f0e8&gt;)",
+        "test.test_a.A.test_c [a (b)] (i=1)",
+        "test_d (x)",
+    ]
+    cases = "".join(f'<testcase name="{name}" result="completed"><skipped/></testcase>' for name in names)
+    outcome = outcomes.read(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert outcome == dict.fromkeys(["test.test_a.A.test_b", "test.test_a.A.test_c", "test_d (x)"], "skipped")
+
+
 def test_tests_of_the_same_name_in_other_classes_are_others() -> None:
     """A failure that the suite knows must not hide one that it does not."""
     file = "../venv/lib/python3.13/site-packages/thing/test/a_test.py"
