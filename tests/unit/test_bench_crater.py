@@ -119,6 +119,12 @@ def test_a_skipped_subtest_of_cpython_is_its_test() -> None:
     assert outcome == dict.fromkeys(["test.test_a.A.test_b", "test.test_a.A.test_c", "test_d (x)"], "skipped")
 
 
+def test_a_test_of_cpython_whose_subtests_fail_is_a_failed_one() -> None:
+    cases = '<testcase/><testcase name="test.test_a.A.test_b" status="run" result="completed"/>'
+    made = outcomes.read(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert made == {"?": "failed", "test.test_a.A.test_b": "passed"}
+
+
 def test_tests_of_the_same_name_in_other_classes_are_others() -> None:
     """A failure that the suite knows must not hide one that it does not."""
     file = "../venv/lib/python3.13/site-packages/thing/test/a_test.py"
