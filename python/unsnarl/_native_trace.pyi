@@ -44,6 +44,7 @@ class SampledRounds:
         original: Callable[..., Any],
         before: Callable[[Any], object | None],
         after: Callable[[Any, int], object],
+        ready: Callable[[Any], object],
         long: Callable[[int, int, int], object],
     ) -> Self: ...
     def __get__(self, instance: Any, owner: type[Any] | None = None, /) -> Callable[..., Any]: ...

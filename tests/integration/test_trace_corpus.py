@@ -13,8 +13,7 @@ The head of a program states what is expected:
 A program leaves no file in the directory that it is started in, which may be anybody's.
 
 A stall of a program lasts some times ``event_loop.STALL_NS`` on the fastest interpreter, lest a faster one hide it.
-A busy machine can create a cause, and what takes a few microseconds is sampled by chance (`rounds`), so a program has
-six runs, of which one must be as expected.
+A busy machine can create a cause, and hide one, so a program has three runs, of which one must be as expected.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Programs
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "causes").glob("*.py"))
-RUNS = 6
+RUNS = 3
 OF_THE_TRACE = {"app.py", "data.json", "trace.html", "trace.json"}
 
 

@@ -271,7 +271,7 @@ def suspended() -> Any:
 
 def test_each_run_of_trio_is_sampled_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     trio = run_of_trio(monkeypatch)
-    watch = trio_tasks.Watch(lambda _waits, _length: None)
+    watch = trio_tasks.Watch(lambda _waits, _length: None, lambda _stacks: None)
     watch.begin()
     watch.begin()  # of a child that was forked
     assert [type(one) for one in trio.Instruments([7]).incoming] == [int, trio_tasks.Sampler]
@@ -284,7 +284,7 @@ def test_each_run_of_trio_is_sampled_until_the_end(monkeypatch: pytest.MonkeyPat
 def test_a_run_of_trio_that_outlives_the_recording_is_sampled_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     trio = run_of_trio(monkeypatch)
     seen: list[int] = []
-    watch = trio_tasks.Watch(lambda _waits, length_ns: seen.append(length_ns))
+    watch = trio_tasks.Watch(lambda _waits, length_ns: seen.append(length_ns), lambda _stacks: None)
     watch.begin()
     [sampler] = trio.Instruments([]).incoming
     sampler.before_io_wait(1.0)
@@ -307,7 +307,7 @@ def test_tasks_of_trio_are_counted_for_the_wait_of_their_loop(
 ) -> None:
     trio = run_of_trio(monkeypatch, **changes)
     seen: list[tuple[dict[Any, int], int]] = []
-    watch = trio_tasks.Watch(lambda waits, length_ns: seen.append((waits, length_ns)))
+    watch = trio_tasks.Watch(lambda waits, length_ns: seen.append((waits, length_ns)), lambda _stacks: None)
     watch.begin()
     [sampler] = trio.Instruments([]).incoming
     sampler.before_io_wait(timeout)

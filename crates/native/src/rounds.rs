@@ -1,9 +1,10 @@
-//! The method with which a loop of asyncio makes one round, the rounds that took long, and samples of what its tasks wait
-//! for before some rounds.
+//! The method with which a loop of asyncio makes one round, the rounds that took long, and samples before some rounds:
+//! of what its tasks wait for, and of which are ready.
 //!
 //! The method is native, so no frame of the recorder stands in the tracebacks of the program. Must never: take more than
-//! a hundredth of a loop's time; swallow an exception that a signal's handler raises during a sample, except while an
-//! object of the program's own class is asked, which may raise as well. Invariant: between two samples lies the longer of [`LEAST_PAUSE`] and a hundred times what the last one took.
+//! a hundredth of a loop's time for each kind of sample; swallow an exception that a signal's handler raises during a
+//! sample, except while an object of the program's own class is asked, which may raise as well. Invariant: between two
+//! samples of a kind lies the longer of [`LEAST_PAUSE_NS`] and a hundred times what the last one took.
 
 use crate::sampler::monotonic_ns;
 use crate::trace::bound;
@@ -11,28 +12,47 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyTuple};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// No loop is sampled more often.
-const LEAST_PAUSE: Duration = Duration::from_millis(5);
+const LEAST_PAUSE_NS: u64 = 5_000_000;
 /// The pause after a sample, in times of what it took.
-const PAUSE_SHARE: u32 = 100;
+const PAUSE_SHARE: u64 = 100;
 
 /// A round of this length is told: a callback in it may have kept all others waiting for so long.
 const LONG_NS: u64 = 50_000_000;
 
 /// Make a round of a loop. Before some rounds for which nothing is ready, `before(loop)` returns what its tasks wait for,
-/// or None; `after(waits, nanoseconds)` then gets the length of the round. `long(thread, begin, end)` gets each round of
-/// 50 ms or more, also one that ends with an exception; moments are nanoseconds of the monotonic clock.
+/// or None; `after(waits, nanoseconds)` then gets the length of the round. `ready(loop)` is called before some rounds for
+/// which something is ready. `long(thread, begin, end)` gets each round of 50 ms or more, also one that ends with an
+/// exception; moments are nanoseconds of the monotonic clock.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct SampledRounds {
     original: Py<PyAny>,
     before: Py<PyAny>,
     after: Py<PyAny>,
+    ready: Py<PyAny>,
     long: Py<PyAny>,
-    due: Mutex<Option<Instant>>,
+    due: Due,
+    ready_due: Due,
     threads: Mutex<HashMap<i32, Rounds>>,
+}
+
+/// The moment from which on the next sample of a kind is taken, in nanoseconds of the monotonic clock.
+#[derive(Default)]
+struct Due(AtomicU64);
+
+impl Due {
+    fn is_at(&self, now_ns: u64) -> bool {
+        self.0.load(Ordering::Relaxed) <= now_ns
+    }
+
+    fn set(&self, began_ns: u64, ended_ns: u64, least_ns: u64) {
+        let pause_ns = ended_ns.saturating_sub(began_ns).saturating_mul(PAUSE_SHARE);
+        self.0
+            .store(ended_ns.saturating_add(pause_ns.max(least_ns)), Ordering::Relaxed);
+    }
 }
 
 /// Of the loops of one thread: when the first watched round began, and the one that goes on, if one does.
@@ -48,13 +68,15 @@ const MOST_THREADS: usize = 1024;
 #[pymethods]
 impl SampledRounds {
     #[new]
-    fn new(original: Py<PyAny>, before: Py<PyAny>, after: Py<PyAny>, long: Py<PyAny>) -> Self {
+    fn new(original: Py<PyAny>, before: Py<PyAny>, after: Py<PyAny>, ready: Py<PyAny>, long: Py<PyAny>) -> Self {
         Self {
             original,
             before,
             after,
+            ready,
             long,
-            due: Mutex::new(None),
+            due: Due::default(),
+            ready_due: Due::default(),
             threads: Mutex::new(HashMap::new()),
         }
     }
@@ -77,7 +99,7 @@ impl SampledRounds {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (thread, began_ns) = (gettid(), monotonic_ns());
         self.begin(thread, began_ns);
-        let result = self.round(py, args, kwargs);
+        let result = self.round(py, args, kwargs, began_ns);
         let ended_ns = monotonic_ns();
         self.end(thread);
         if ended_ns.saturating_sub(began_ns) >= LONG_NS {
@@ -119,26 +141,38 @@ impl SampledRounds {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        began_ns: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let original = self.original.bind(py);
-        let Some(owner) = args.get_item(0).ok().filter(has_nothing_to_run) else {
+        let Ok(owner) = args.get_item(0) else {
             return original.call(args, kwargs);
         };
-        let began = Instant::now();
-        if !self.is_due(began) {
+        if !has_nothing_to_run(&owner) {
+            self.sample_ready(&owner, began_ns)?;
+            return original.call(args, kwargs);
+        }
+        if !self.due.is_at(began_ns) {
             return original.call(args, kwargs);
         }
         let waits = self.before.bind(py).call1((owner,))?;
-        let sampled = Instant::now();
-        let pause = (sampled - began) * PAUSE_SHARE;
+        let sampled_ns = monotonic_ns();
         if waits.is_none() {
-            self.pause(sampled + pause);
+            self.due.set(began_ns, sampled_ns, 0);
             return original.call(args, kwargs);
         }
-        self.pause(sampled + pause.max(LEAST_PAUSE));
+        self.due.set(began_ns, sampled_ns, LEAST_PAUSE_NS);
         let result = original.call(args, kwargs)?;
-        self.after.bind(py).call1((waits, nanoseconds(sampled.elapsed())))?;
+        let waited_ns = monotonic_ns().saturating_sub(sampled_ns);
+        self.after.bind(py).call1((waits, waited_ns))?;
         Ok(result)
+    }
+
+    fn sample_ready(&self, owner: &Bound<'_, PyAny>, now_ns: u64) -> PyResult<()> {
+        if self.ready_due.is_at(now_ns) {
+            self.ready.bind(owner.py()).call1((owner,))?;
+            self.ready_due.set(now_ns, monotonic_ns(), LEAST_PAUSE_NS);
+        }
+        Ok(())
     }
 
     fn begin(&self, thread: i32, now_ns: u64) {
@@ -160,23 +194,6 @@ impl SampledRounds {
     fn threads(&self) -> MutexGuard<'_, HashMap<i32, Rounds>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Whether a sample is due; a loop of another thread that is about to be sampled is not waited for.
-    fn is_due(&self, now: Instant) -> bool {
-        self.due
-            .try_lock()
-            .is_ok_and(|due| due.is_none_or(|moment| moment <= now))
-    }
-
-    fn pause(&self, until: Instant) {
-        if let Ok(mut due) = self.due.try_lock() {
-            *due = Some(until);
-        }
-    }
-}
-
-fn nanoseconds(length: Duration) -> u64 {
-    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The kernel's number of this thread.

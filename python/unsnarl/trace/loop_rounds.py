@@ -1,6 +1,6 @@
 """Tells whether a loop of asyncio may have made a long round at a time, from what `traced/long_rounds.py` gathers.
 
-Pure: text in, data out. Entries that cannot be read are skipped.
+Keeps which tasks gave way as well. Pure: text in, data out. Entries that cannot be read are skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,24 @@ from unsnarl.trace.traced.long_rounds import ROUND, THREAD, UNTIL
 from unsnarl.trace.traced.tasks import FIELD
 
 if TYPE_CHECKING:
-    from unsnarl.trace.model import Thread
+    from unsnarl.trace.model import Location, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class GivingWay:
+    """How often tasks of a thread's loop gave way at one stack.
+
+    Attributes:
+        thread: the thread's number.
+        looked_at: rounds that were looked at, of those for which something was ready.
+        count: the rounds before which such a task had given way.
+        stack: the lines of such a task, the innermost first.
+    """
+
+    thread: int
+    looked_at: int
+    count: int
+    stack: list[Location]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +40,13 @@ class LoopRounds:
         until_ns: until when rounds were watched.
         threads: the numbers of the threads whose rounds were watched, and from when on.
         long: the number of a thread, and when long rounds of its loop began and ended.
+        giving: which tasks gave way.
     """
 
     until_ns: int = 0
     threads: dict[int, int] = field(default_factory=dict[int, int])
     long: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    giving: list[GivingWay] = field(default_factory=list["GivingWay"])
 
     def within(self, thread: int, begin_ns: int, length_ns: int) -> list[int]:
         """Return how long the parts of a stretch of a thread are that lie in one long round each.

@@ -22,8 +22,8 @@ _RUNS_LOOP = ("run_until_complete(", "run_forever(")
 """The calls that run a loop: such a line is the innermost one of a thread in I/O if the loop is in C, as uvloop's."""
 
 
-_MAKES_ROUNDS, _ROUND = "asyncio/base_events.py", "BaseEventLoop._run_once"
-"""The end of the file of asyncio's own loops, and the function that makes one round."""
+_MAKES_ROUNDS, _ROUND, _BETWEEN = "asyncio/base_events.py", "BaseEventLoop._run_once", "BaseEventLoop.run_forever"
+"""The end of the file of asyncio's own loops, the function that makes one round, and the one that makes all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,20 @@ LIBRARIES = (
 )
 
 
+_OWN_FILES = (
+    *("asyncio/base_events.py", "asyncio/events.py", "/selectors.py"),
+    *("trio/_core/_run.py", "trio/_core/_instrumentation.py", "trio/_core/_io_epoll.py", "trio/_core/_traps.py"),
+    *("trio/_core/_entry_queue.py", "trio/_timeouts.py", "outcome/_impl.py", "anyio/_core/_eventloop.py"),
+)
+"""The ends of the files whose functions are a loop's own work in a round, and the way in and out of a task."""
+
+_OWN_FUNCTIONS = frozenset(
+    ("sleep", "__sleep0", "AsyncIOBackend.sleep", "TrioBackend.sleep", "BaseSelectorEventLoop._process_events")
+)
+_STARTS = ("BaseEventLoop.create_task", "Nursery.start_soon", "GenericNursery.start_soon", "Runner.spawn_impl")
+"""Functions in _OWN_FILES that a program calls for work of its own: new tasks."""
+
+
 def selecting(stack: Sequence[Location]) -> Library | None:
     """Return the library whose loop waits in its selector at a stack, the innermost line first; None if none does.
 
@@ -108,6 +122,29 @@ def callback(stack: list[Location]) -> list[Location]:
         if index and any(_is_run_by(library, line) for library in LIBRARIES):
             return stack[:index]
     return stack
+
+
+def is_own_work(line: Location) -> bool:
+    """Tell whether a thread with this innermost line does the work of its loop, and none of a callback."""
+    is_of_loop = line.file.endswith(_OWN_FILES) or line.file.startswith("<attrs generated methods outcome")
+    return line.function in _OWN_FUNCTIONS or (is_of_loop and line.function not in _STARTS)
+
+
+def is_in_loop(stack: Sequence[Location]) -> bool:
+    """Tell whether a thread with the GIL makes a round of a loop, or is between two."""
+    is_between = bool(stack) and stack[0].function == _BETWEEN and stack[0].file.endswith(_MAKES_ROUNDS)
+    return is_between or is_in_round(stack) or running(stack) is not None
+
+
+def is_own_round(stack: list[Location]) -> bool:
+    """Tell whether a stack is that of a loop between its callbacks, or of one that consists of the loop's own code."""
+    return is_in_loop(stack) and all(map(is_own_work, _below_loop(stack)))
+
+
+def _below_loop(stack: list[Location]) -> list[Location]:
+    """Return the lines of a callback, or else the innermost one, which is the loop's."""
+    lines = callback(stack)
+    return stack[:1] if lines is stack else lines
 
 
 def is_in_round(stack: Sequence[Location]) -> bool:

@@ -80,6 +80,7 @@ def _read_file(path: Path) -> model.Process:
     except OSError:
         return process  # no loop of asyncio was idle
     rounds = loop_rounds.parse(text, process.threads, process.started_ns)
+    rounds = replace(rounds, giving=task_file.giving_way(text, process.threads))
     return replace(process, tasks=task_file.parse(text, process.threads), loop_rounds=rounds)
 
 

@@ -1,11 +1,13 @@
-"""Reads the file that says what the tasks of a process waited for, which ``traced/tasks.py`` writes.
+"""Reads the file that says what the tasks of a process waited for and which gave way, which ``traced/tasks.py`` writes.
 
 Pure: text in, data out. Entries that cannot be read are skipped.
 """
 
 from __future__ import annotations
 
+from unsnarl.trace.loop_rounds import GivingWay
 from unsnarl.trace.model import Location, TaskWaits, Thread
+from unsnarl.trace.traced.giving_way import ENTRY
 from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD
 
 _NUMBERS = 7
@@ -27,6 +29,24 @@ def parse(text: str, threads: list[Thread]) -> list[TaskWaits]:
             times = (idle_ns, task_ns, waited_ns)
             result.append(TaskWaits(numbers[tid], bool(is_inner), *times, most, seen_ns, stack))
     return sorted(result, key=lambda waits: -waits.task_ns)
+
+
+def giving_way(text: str, threads: list[Thread]) -> list[GivingWay]:
+    """Return which tasks gave way, the most frequent first."""
+    numbers = {thread.tid: number for number, thread in enumerate(threads)}
+    result: list[GivingWay] = []
+    for entry in text.split("\n"):
+        kind, *fields = entry.split(FIELD)
+        if kind != ENTRY:
+            continue
+        try:
+            tid, looked_at, count = map(int, fields[:3])
+            stack = [_location(line) for line in fields[3:]]
+        except ValueError:
+            continue
+        if tid in numbers and stack:
+            result.append(GivingWay(numbers[tid], looked_at, count, stack))
+    return sorted(result, key=lambda giving: -giving.count)
 
 
 def _location(text: str) -> Location:

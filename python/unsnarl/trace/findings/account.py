@@ -65,6 +65,7 @@ _FOR_DESCRIPTORS = "waiting for ready sockets or files"
 _FOR_NETWORK = "waiting for the network"
 _FOR_ROOM = "waiting for room in a queue between processes"
 _IMPORTING = "importing"
+_OWN_ROUND = "computing in the event loop itself"
 
 _BY_FUNCTION = (
     ("multiprocessing/synchronize.py", "blocked on a lock between processes"),
@@ -263,7 +264,7 @@ def _parts_of_thread(
         left[state], rest, imported = left[state] - part, rest - part, imported + part
     _spread(times, imports, imported)
     for place, time_ns in _short_calls(process, stacks, min(short_ns, left[IN_IO])):
-        times[_SHORT_CALLS, place] += time_ns
+        times[place] += time_ns
         left[IN_IO] -= time_ns
     _name_tasks(process, thread, times)
     for state, time_ns in enumerate(left):
@@ -307,11 +308,20 @@ def _short_ns(process: Process, thread: Thread, stacks: list[tuple[int, int, int
 
 def _short_calls(
     process: Process, stacks: list[tuple[int, int, int]], short_ns: int
-) -> list[tuple[Location | None, int]]:
+) -> list[tuple[tuple[str, Location | None], int]]:
     """Place short calls where their thread computes in between."""
-    running = [(process.program_line_of(node), time_ns) for state, node, time_ns in stacks if state == RUNNING and node]
+    running = [(node, time_ns) for state, node, time_ns in stacks if state == RUNNING and node]
     whole = sum(time_ns for _, time_ns in running)
-    return [(place, short_ns * time_ns // whole) for place, time_ns in running] if whole and short_ns else []
+    if not whole or not short_ns:
+        return []
+    return [(_calls(process, node), short_ns * time_ns // whole) for node, time_ns in running]
+
+
+def _calls(process: Process, node: int) -> tuple[str, Location | None]:
+    """Return what short calls are for, and the line that makes them: a loop's own look into its selector."""
+    if loops.is_own_round(process.own_stack(node)):
+        return _OWN_ROUND, None
+    return _SHORT_CALLS, process.program_line_of(node)
 
 
 def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | None, int]]:
@@ -381,8 +391,8 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
     what = _WITHOUT_STACK[state]
     if is_recording(process, node):
         return "recording", None
-    if state == WAITING:
-        return what, None
+    if state == WAITING or (state == RUNNING and loops.is_own_round(process.own_stack(node))):
+        return what if state == WAITING else _OWN_ROUND, None
     if state == LOCK or (state == IN_IO and process.is_in_wait(node)):
         if is_for_work(process, node):
             return _FOR_WORK, process.program_line_of(node)

@@ -1,4 +1,4 @@
-"""Findings about bounded queues, of threads and between processes: producers wait for room.
+"""Findings about queues, of threads and between processes, whose producers wait for consumers.
 
 Pure: a ``Process`` in, findings out.
 """
@@ -8,22 +8,31 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.account import PUTS, PUTS_IN, parts_of
-from unsnarl.trace.findings.finding import NOTABLE, Finding, Remedy, duration, of_life
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
 from unsnarl.trace.model import IN_IO, LOCK, Process, Thread
 
 LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
 """The shortest wait for room of one thread, in all and as a share of its life."""
 
+UNREAD_NS = 500_000_000
+"""The shortest time for which a process that is at its end waits for a reader."""
+
+_FEEDS, _SENDS, _JOINS = "Queue._feed", "Connection._send", "Queue._finalize_join"
+"""The functions that write a queue's items into its pipe, that wait for room there, and for the thread that does so."""
+
+_SENDS_IN = "multiprocessing/connection.py"
 _PUT, _QUEUES = "Queue.put", "/queue.py"
 _WAIT, _THREADING = "Condition.wait", "/threading.py"
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return the lines at which threads wait long for room in a queue, the longest wait first.
+    """Return findings about the queues of the modules `queue` and `multiprocessing`."""
+    return [*full(process), *unread(process)]
 
-    The queues are those of the modules `queue` and `multiprocessing`.
-    """
+
+def full(process: Process) -> list[Finding]:
+    """Return the lines at which threads wait long for room in a queue, the longest wait first."""
     times: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for number, state, node, time_ns in process.stacks:
         if state == LOCK and _is_in_put(process, node):
@@ -32,6 +41,43 @@ def findings(process: Process) -> list[Finding]:
             times["a queue between processes", str(process.program_line_of(node))][number] += time_ns
     found = [_full(process, what, place, by_thread) for (what, place), by_thread in times.items()]
     return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["longest_ns"]))
+
+
+def unread(process: Process) -> list[Finding]:
+    """Find a process that has come to its end, and waits until somebody reads what it has put into a queue."""
+    sending: dict[int, int] = defaultdict(int)
+    joining: dict[int, int] = defaultdict(int)
+    for number, state, node, time_ns in process.stacks:
+        if state not in (LOCK, IN_IO):
+            continue
+        functions = {line.function for line in process.stack(node) if line.file.endswith((PUTS_IN, _SENDS_IN))}
+        if {_FEEDS, _SENDS} <= functions:
+            sending[number] += time_ns
+        elif _JOINS in functions:
+            joining[number] += time_ns
+    waited_ns = min(max(sending.values(), default=0), max(joining.values(), default=0))
+    if waited_ns < UNREAD_NS:
+        return []
+    feeder, joiner = (max(times, key=lambda number: times[number]) for times in (sending, joining))
+    return [
+        Finding(
+            "unread-queue",
+            SEVERE,
+            f"the process was at its end for {duration(waited_ns)}, and waited until what it had put into a queue "
+            "between processes was read",
+            [
+                f"`{process.label(joiner)}` waits for `{process.label(feeder)}`, for whose data the pipe has no room",
+                "a process that waits for such a process (`join`) before it reads the queue waits for ever",
+            ],
+            process.label(joiner),
+            None,
+            {"waited_ns": waited_ns},
+            Remedy(
+                "unsnarl will not help here: read the queue before `join`, or let the process that has put call "
+                "`cancel_join_thread()` if what is left may be lost"
+            ),
+        )
+    ]
 
 
 def _is_in_put_between_processes(process: Process, node: int) -> bool:

@@ -1,7 +1,7 @@
-"""Findings about event loops that go round without a pause, because a task gives way instead of waiting.
+"""Findings about event loops that go round without a pause.
 
-``await asyncio.sleep(0)`` in a loop makes the task ready at once, so the loop never waits in its selector. Pure: a
-``Process`` in, findings out.
+``await asyncio.sleep(0)`` in a loop makes the task ready at once, so the loop never waits in its selector. Nor does it
+where a socket or file is ready all the time whose callback does nothing about it. Pure: a ``Process`` in, findings out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from unsnarl.trace import loops, source
@@ -27,62 +28,100 @@ LEAST_SHARE = 0.2
 OWN_SHARE = 0.6
 """The least share of that time that is the loop's own: less is the work of callbacks, which may give way meanwhile."""
 
-GIVING_SHARE = 0.002
-"""The least share of that time in which a task just gives way: a small part of a round, and most readings of it fail.
+LEAST_ROUNDS, ROUNDS_SHARE = 10, 0.5
+"""The least number of rounds that were looked at from inside, and the share of them before which a task gave way."""
 
-On an idle machine a round of a single task takes 4 µs, less than to read its stack: of eight recordings of a second,
-three to five show it at all.
+LOOKS_PER_S = 20_000
+"""The least number of calls a second of a loop that finds something ready each time: on a busy machine they are few."""
+
+GIVING_SHARE = 0.002
+"""The least share of that time in which a task just gives way, in loops that are seen from outside only.
+
+It is a small part of a round, and most readings of it fail: of eight recordings of a loop of asyncio on an idle
+machine, three to five show it at all.
 """
 
-_OWN_FILES = (
-    *("asyncio/base_events.py", "asyncio/events.py", "/selectors.py"),
-    *("trio/_core/_run.py", "trio/_core/_instrumentation.py", "trio/_core/_io_epoll.py", "trio/_core/_traps.py"),
-    *("trio/_core/_entry_queue.py", "trio/_timeouts.py", "outcome/_impl.py", "anyio/_core/_eventloop.py"),
-)
-"""The ends of the files whose functions are a loop's own work in a round, and the way in and out of a task."""
-
-_OWN_FUNCTIONS = frozenset(
-    ("sleep", "__sleep0", "AsyncIOBackend.sleep", "TrioBackend.sleep", "BaseSelectorEventLoop._process_events")
-)
 _SLEEPS_FOR_NOTHING = re.compile(r"\bawait [\w.]*sleep\(0(?:\.0*)?\)")
-_STARTS = ("BaseEventLoop.create_task", "Nursery.start_soon", "GenericNursery.start_soon", "Runner.spawn_impl")
-"""Functions in _OWN_FILES that a program calls for work of its own: new tasks."""
+
+
+@dataclass(slots=True)
+class _Loop:
+    """What a thread does with the GIL in its event loop; times by place of the program.
+
+    Attributes:
+        running_ns: the time in the loop.
+        own_ns: the part of it that is the loop's own work.
+        is_watched: whether the rounds are asyncio's own.
+        giving: the time in which a task just gives way.
+        called: the time in callbacks.
+    """
+
+    running_ns: int = 0
+    own_ns: int = 0
+    is_watched: bool = False
+    giving: dict[Location, int] = field(default_factory=lambda: defaultdict[Location, int](int))
+    called: dict[Location, int] = field(default_factory=lambda: defaultdict[Location, int](int))
+
+    def add(self, process: Process, node: int, time_ns: int) -> None:
+        """Count the time of a stack."""
+        stack = process.own_stack(node)
+        place = process.program_line_of(node)
+        if place is not None and _gives_way(stack, place):
+            self.giving[place] += time_ns
+        if not loops.is_in_loop(stack):
+            return
+        self.is_watched |= loops.is_in_round(stack)
+        self.running_ns += time_ns
+        self.own_ns += time_ns if loops.is_own_work(stack[0]) else 0
+        if not loops.is_own_round(stack):
+            callback = process.program_line(loops.callback(stack))
+            if callback is not None:
+                self.called[callback] += time_ns
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return a finding for each thread whose loop goes round because a task gives way."""
-    whole: dict[int, int] = defaultdict(int)
-    own: dict[int, int] = defaultdict(int)
-    giving: dict[int, dict[Location, int]] = defaultdict(lambda: defaultdict(int))
-    watched: set[int] = set()
+    """Return a finding for each thread whose loop goes round without a pause and hardly does anything else."""
+    every: dict[int, _Loop] = defaultdict(_Loop)
     for number, state, node, time_ns in process.stacks:
-        stack = process.stack(node) if state == RUNNING and node else []
-        place = process.program_line_of(node) if stack else None
-        if place is not None and _gives_way(stack, place):
-            giving[number][place] += time_ns
-        if loops.is_in_round(stack):
-            watched.add(number)
-        elif loops.running(stack) is None:
+        if state == RUNNING and node:
+            every[number].add(process, node, time_ns)
+    result: list[Finding] = []
+    for number, loop in every.items():
+        life_ns = sum(process.threads[number].totals_ns)
+        if loop.running_ns < max(LEAST_NS, LEAST_SHARE * life_ns) or loop.own_ns < OWN_SHARE * loop.running_ns:
             continue
-        whole[number] += time_ns
-        own[number] += time_ns if _is_own(stack[0]) else 0
-    return [
-        _finding(
-            process,
-            number,
-            max(places, key=lambda place: places[place]),
-            {"own_ns": own[number], "running_ns": whole[number], "is_watched": number in watched},
-        )
-        for number, places in giving.items()
-        if whole[number] >= max(LEAST_NS, LEAST_SHARE * sum(process.threads[number].totals_ns))
-        and own[number] >= OWN_SHARE * whole[number]
-        and sum(places.values()) >= GIVING_SHARE * whole[number]
-    ]
+        giving, called = _giving(process, number, loop), _called(process, number, loop)
+        if giving is not None:
+            result.append(_finding(process, number, loop, giving, _GIVING))
+        elif called is not None:
+            result.append(_finding(process, number, loop, called, _READY))
+    return result
 
 
-def _is_own(line: Location) -> bool:
-    is_of_loop = line.file.endswith(_OWN_FILES) or line.file.startswith("<attrs generated methods outcome")
-    return line.function in _OWN_FUNCTIONS or (is_of_loop and line.function not in _STARTS)
+def _giving(process: Process, number: int, loop: _Loop) -> Location | None:
+    """Return where tasks of a thread's loop give way: as noted inside, or else as seen from outside."""
+    noted: dict[Location, int] = defaultdict(int)
+    looked_at = 0
+    for giving in process.loop_rounds.giving:
+        place = process.program_line(giving.stack)
+        if giving.thread == number and place is not None and giving.looked_at >= LEAST_ROUNDS:
+            noted[place] += giving.count
+            looked_at = giving.looked_at
+    if noted:
+        place = max(noted, key=lambda place: noted[place])
+        return place if noted[place] >= ROUNDS_SHARE * looked_at else None
+    if sum(loop.giving.values()) < GIVING_SHARE * loop.running_ns:
+        return None
+    return max(loop.giving, key=lambda place: loop.giving[place], default=None)
+
+
+def _called(process: Process, number: int, loop: _Loop) -> Location | None:
+    """Return what a loop calls most that looks into its selector again and again, and always finds something there."""
+    thread = process.threads[number]
+    looks = thread.takes - thread.lock_waits - thread.forced_drops
+    if looks < LOOKS_PER_S * max(sum(thread.totals_ns) / 1e9, 1.0):
+        return None
+    return max(loop.called, key=lambda place: loop.called[place], default=None)
 
 
 def _gives_way(stack: Sequence[Location], place: Location) -> bool:
@@ -102,22 +141,38 @@ def _gives_way(stack: Sequence[Location], place: Location) -> bool:
     return False
 
 
-def _finding(process: Process, number: int, place: Location, figures: dict[str, int]) -> Finding:
-    label, running_ns = process.label(number), figures["running_ns"]
-    own = share(figures["own_ns"], running_ns)
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why a loop goes round: what is said of it before the place, the detail, and what to do instead."""
+
+    why: str
+    detail: str
+    instead: str
+
+
+_GIVING = _Cause(
+    "a task gives way again and again, at",
+    "a task that gives way is ready again at once, so the loop never waits",
+    "await what the task waits for (an Event, a Queue, a Future). A task that computes gives way less often",
+)
+_READY = _Cause(
+    "a socket or file is ready each time, and it mostly calls",
+    "a socket has room to write nearly always, and one whose peer has closed it can always be read",
+    "where the callback has nothing to do, remove the reader or writer until it has; where it does little, do more by "
+    "one call (a buffer, a batch)",
+)
+
+
+def _finding(process: Process, number: int, loop: _Loop, place: Location, cause: _Cause) -> Finding:
+    label = process.label(number)
+    own = share(loop.own_ns, loop.running_ns)
     return Finding(
         "rounds",
-        SEVERE if 2 * running_ns > process.length_ns else NOTABLE,
-        f"the event loop of thread `{label}` goes round without a pause: a task gives way again and again, at {place}",
-        [
-            f"of {duration(running_ns)} with the GIL, {own} is the loop's own work",
-            "a task that gives way is ready again at once, so the loop never waits",
-        ],
+        SEVERE if 2 * loop.running_ns > process.length_ns else NOTABLE,
+        f"the event loop of thread `{label}` goes round without a pause: {cause.why} {place}",
+        [f"of {duration(loop.running_ns)} with the GIL, {own} is the loop's own work", cause.detail],
         label,
         str(place),
-        {**figures},
-        Remedy(
-            "unsnarl will not help here: await what the task waits for (an Event, a Queue, a Future). A task that "
-            "computes gives way less often"
-        ),
+        {"own_ns": loop.own_ns, "running_ns": loop.running_ns, "is_watched": loop.is_watched},
+        Remedy(f"unsnarl will not help here: {cause.instead}"),
     )

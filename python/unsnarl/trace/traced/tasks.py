@@ -10,6 +10,7 @@ import sys
 
 from unsnarl import _native
 from unsnarl.trace.traced import trio_tasks
+from unsnarl.trace.traced.giving_way import GivingWay
 from unsnarl.trace.traced.long_rounds import LongRounds
 from unsnarl.trace.traced.task_stacks import DEPTH, counted, guarded, lines_of
 
@@ -51,6 +52,7 @@ class TaskWaits:
     """What the tasks of this process have waited for so far, and the file that holds it."""
 
     __slots__ = (
+        "_giving",
         "_original",
         "_path",
         "_pause_ns",
@@ -70,15 +72,16 @@ class TaskWaits:
         self._sampled: _native.SampledRounds | None = None
         self._samples = 0
         self._rounds = LongRounds()
+        self._giving = GivingWay()
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
         self._seen_ns: dict[int, int] = {}
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
-        self._trio = trio_tasks.Watch(self.after)
+        self._trio = trio_tasks.Watch(self.after, self._add_giving)
 
     def begin(self, recording: str) -> None:
         """Start a new file next to a recording, and sample the loops if there are any."""
         self._path = recording.rpartition(".")[0] + SUFFIX
-        self._waits, self._seen_ns, self._rounds = {}, {}, LongRounds()
+        self._waits, self._seen_ns, self._rounds, self._giving = {}, {}, LongRounds(), GivingWay()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
         self._watch()
         self._trio.begin()
@@ -107,7 +110,9 @@ class TaskWaits:
             self._sampled = original
             return
         self._original = original
-        self._sampled = loop._run_once = _native.SampledRounds(original, self.before, self.after, self.long)
+        self._sampled = loop._run_once = _native.SampledRounds(
+            original, self.before, self.after, self.giving, self.long
+        )
 
     def end(self) -> None:
         """Stop to sample, and write the file."""
@@ -152,6 +157,15 @@ class TaskWaits:
             entry[3] = max(entry[3], count)
         self._write_in_time()
 
+    def giving(self, loop: "Any") -> None:
+        """Note which tasks of a loop of asyncio give way; something is ready there."""
+        self._giving.note(loop)
+        self._write_in_time()
+
+    def _add_giving(self, stacks: "Iterable[tuple[Line, ...]]") -> None:
+        self._giving.add(stacks)
+        self._write_in_time()
+
     def long(self, tid: int, begin_ns: int, end_ns: int) -> None:
         """Keep a long round of a thread's loop, which has just ended."""
         self._rounds.add(tid, begin_ns, end_ns)
@@ -166,7 +180,7 @@ class TaskWaits:
             self._write()
 
     def _write(self) -> None:
-        if not self._path or not (self._waits or self._sampled):
+        if not self._path or not (self._waits or self._sampled or self._giving):
             return
         try:
             file = os.open(f"{self._path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -181,9 +195,15 @@ class TaskWaits:
     def _entries(self) -> "Iterable[str]":
         if self._sampled is not None:
             yield from map(FIELD.join, self._rounds.entries(*self._sampled.watched()))
+        for fields, lines in self._giving.entries():
+            yield FIELD.join((*fields, *_fields_of(lines)))
         for (tid, is_inner, lines), numbers in list(self._waits.items()):
-            stack = [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
-            yield FIELD.join((str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]), *stack))
+            fields = (str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]))
+            yield FIELD.join((*fields, *_fields_of(lines)))
+
+
+def _fields_of(lines: "tuple[Line, ...]") -> "list[str]":
+    return [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
 
 
 def _plain(text: str) -> str:
