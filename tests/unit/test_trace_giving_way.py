@@ -13,17 +13,18 @@ import pytest
 
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
-from unsnarl.trace import task_file
+from unsnarl.trace import recordings, task_file
 from unsnarl.trace.findings import account, rounds
 from unsnarl.trace.loop_rounds import GivingWay as Noted
 from unsnarl.trace.loop_rounds import LoopRounds
 from unsnarl.trace.model import RUNNING, Location, Process
 from unsnarl.trace.traced import trio_tasks
 from unsnarl.trace.traced.giving_way import MOST_STACKS, GivingWay
-from unsnarl.trace.traced.tasks import TaskWaits
+from unsnarl.trace.traced.tasks import NEW, SUFFIX, TaskWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+    from pathlib import Path
 
 
 @types.coroutine
@@ -282,3 +283,13 @@ def test_a_task_of_trio_that_gives_way_is_noted(
     sampler.before_io_wait(0)  # too near
     [stacks] = seen
     assert [stack[-1][1] for stack in stacks] == ([lines[-1][1]] if is_noted else [])
+
+
+def test_a_process_that_is_killed_while_it_replaces_its_file_leaves_the_new_one(tmp_path: Path) -> None:
+    recording = tmp_path / "7-1.trace"
+    whole, new = (tmp_path / f"7-1{suffix}" for suffix in (SUFFIX, SUFFIX + NEW))
+    assert recordings._text_of_tasks(recording) is None
+    new.write_text("new")
+    assert recordings._text_of_tasks(recording) == "new"
+    whole.write_text("whole")
+    assert recordings._text_of_tasks(recording) == "whole"

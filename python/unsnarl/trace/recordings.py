@@ -75,13 +75,22 @@ def _read_file(path: Path) -> model.Process:
         raise UnreadableTrace(
             f"cannot read {str(path)!r}: {error}", "a recording is a file that ends in .trace"
         ) from None
-    try:
-        text = path.with_suffix(tasks.SUFFIX).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return process  # no loop of asyncio was idle
+    text = _text_of_tasks(path)
+    if text is None:
+        return process  # no loop was sampled
     rounds = loop_rounds.parse(text, process.threads, process.started_ns)
     rounds = replace(rounds, giving=task_file.giving_way(text, process.threads))
     return replace(process, tasks=task_file.parse(text, process.threads), loop_rounds=rounds)
+
+
+def _text_of_tasks(path: Path) -> str | None:
+    """Return what the file next to a recording says; of a process that was killed just then, its new one."""
+    for suffix in (tasks.SUFFIX, tasks.SUFFIX + tasks.NEW):
+        try:
+            return path.with_suffix(suffix).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return None
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableTrace:

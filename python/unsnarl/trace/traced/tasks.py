@@ -2,7 +2,7 @@
 
 A loop that waits in its selector shows none of its tasks. So before such a wait the lines of the tasks are read, and
 the wait's length is counted for them. Must never: import a module from a file, keep a task or a frame alive, or raise
-into the program. Invariant: the file is replaced as a whole, so a kill leaves the last whole one.
+into the program. Invariant: a kill leaves a whole file, under its name or its new one.
 """
 
 import os
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".tasks"
 """Suffix of the file next to the recording."""
+
+NEW = ".new"
+"""What the file's name ends with in addition until it is whole; while no other one is there, it is whole as well."""
 
 MODULE = "asyncio.base_events"
 """The module of asyncio's loops."""
@@ -183,12 +186,17 @@ class TaskWaits:
         if not self._path or not (self._waits or self._sampled or self._giving):
             return
         try:
-            file = os.open(f"{self._path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            file = os.open(f"{self._path}{NEW}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 os.write(file, "\n".join(self._entries()).encode(errors="replace"))
             finally:
                 os.close(file)
-            os.replace(f"{self._path}.new", self._path)
+            # ext4 writes a file to the disk that replaces another one: a loop stood still for 200 ms beside busy disks.
+            try:
+                os.unlink(self._path)
+            except FileNotFoundError:
+                pass  # the first one
+            os.rename(f"{self._path}{NEW}", self._path)
         except OSError:
             return  # the directory is gone, or full: the report shows less
 
