@@ -64,6 +64,16 @@ def test_a_long_start_is_a_finding_where_imports_explain_it(import_ms: int, kind
     assert [finding.kind for finding in findings(process(**start, **tool))] == ["slow-start"]
 
 
+@pytest.mark.parametrize(("before_ms", "details"), [(9, []), (80, ["80.0 ms of it passed before the recording began"])])
+def test_a_long_start_is_a_part_of_the_whole_run(before_ms: int, details: list[str]) -> None:
+    early = one_import(80 * MS) | {"begin_ns": 0}
+    began: dict[str, Any] = {"started_ns": 1000 * MS, "executed_ns": (1000 - before_ms) * MS}
+    [found] = findings(process(length_ns=120 * MS, first_line_ns=80 * MS, imports=[early], **began))
+    start_ms = before_ms + 80
+    assert found.title.startswith(f"the start is {100 * start_ms / (before_ms + 120):.0f} % of {before_ms + 120} ms: ")
+    assert found.details == details
+
+
 def test_imports_before_the_first_line_count_once() -> None:
     early = one_import(20 * MS) | {"begin_ns": 0}
     command = {"text": "cpython\x1f3.13\x1f/lib\x1fpython\x1f/venv/bin/tool"}

@@ -32,6 +32,9 @@ SLOW_SHARE = 0.25
 LEAST_START_NS = 50_000_000
 """A shorter start is reported too if it takes this share of the run, and this long."""
 
+LEAST_BEFORE = 0.1
+"""The least share of the run before its recording that is named: the account does not contain it."""
+
 EXPLAINED = 0.5
 """The share of all imports that a few slow ones take, from which on these alone are reported, if no command helps."""
 
@@ -199,15 +202,18 @@ def slow_start(process: Process) -> list[Finding]:
     if total < max(SLOW_START_NS, SLOW_IMPORT_SHARE * process.length_ns) and not is_most:
         return []
     imports = f"{count:,} imports took {duration(total)}"
-    title = f"{imports} ({share(total, process.length_ns)} of the run)"
+    title, details = f"{imports} ({share(total, process.length_ns)} of the run)", list[str]()
     if is_most:
-        title = f"the start is {share(start, run)} of the run: {duration(first_line)} to its first line; {imports}"
+        title = (
+            f"the start is {share(start, run)} of {duration(run)}: {duration(first_line)} to the first line; {imports}"
+        )
+        details = [f"{duration(before)} of it passed before the recording began"] if before > LEAST_BEFORE * run else []
     return [
         Finding(
             "slow-start",
             NOTABLE,
             title,
-            [],
+            details,
             None,
             None,
             {"imports": count, "total_ns": total, "start_ns": start},
