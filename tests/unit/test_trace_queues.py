@@ -9,7 +9,7 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import queues
-from unsnarl.trace.model import IN_IO, LOCK
+from unsnarl.trace.model import IN_IO, LOCK, RUNNING
 
 WAIT = ("/lib/threading.py", "Condition.wait", 359)
 ENTER = ("/lib/threading.py", "Condition.__enter__", 304)
@@ -47,7 +47,7 @@ JOINS = [("/lib/threading.py", "Thread.join", 1092), ("/lib/multiprocessing/queu
 
 @pytest.mark.parametrize(
     ("feeds_ns", "joins_ns", "waited_ns"),
-    [(LENGTH, LENGTH // 2, LENGTH // 2), (LENGTH, queues.UNREAD_NS - 1, 0), (0, LENGTH, 0), (LENGTH, 0, 0)],
+    [(LENGTH, LENGTH // 2, LENGTH // 2), (LENGTH, queues.LONG_NS - 1, 0), (0, LENGTH, 0), (LENGTH, 0, 0)],
 )
 def test_a_process_at_its_end_waits_for_a_reader(feeds_ns: int, joins_ns: int, waited_ns: int) -> None:
     tables: dict[str, Any] = {
@@ -60,3 +60,37 @@ def test_a_process_at_its_end_waits_for_a_reader(feeds_ns: int, joins_ns: int, w
     assert [(one.kind, one.thread, one.figures["waited_ns"]) for one in found] == (
         [("unread-queue", "MainThread", waited_ns)] if waited_ns else []
     )
+
+
+JOIN, GET = ("/lib/queue.py", "Queue.join", 95), ("/lib/queue.py", "Queue.get", 180)
+WAITS_IN_JOIN, WAITS_IN_GET, WORKS = [0, LENGTH, LOCK, 1], [0, LENGTH, LOCK, 3], [0, LENGTH, RUNNING, 5]
+
+
+@pytest.mark.parametrize(
+    ("worker", "other", "why"),
+    [
+        ({"end_ns": LENGTH // 2}, [], "`worker`, which took items, ended "),
+        ({"has_ended": False, "stretches": [WAITS_IN_GET]}, [], "`worker`, which takes items, waits for more"),
+        ({"has_ended": False, "stretches": [WORKS]}, [], None),
+        ({"has_ended": False, "stretches": [[0, LENGTH // 2, LOCK, 3]]}, [], None),
+        ({"end_ns": LENGTH // 2}, [WORKS], None),
+    ],
+    ids=["ended", "waits for more", "works", "has waited", "another one works"],
+)
+def test_nobody_is_left_to_finish_the_items_of_a_queue(
+    worker: dict[str, Any], other: list[list[int]], why: str | None
+) -> None:
+    lines = [WAIT, JOIN, WAIT, GET, WORK]
+    tables: dict[str, Any] = {
+        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
+        "nodes": {"1": [2, 1], "2": [5, 2], "3": [4, 3], "4": [5, 4], "5": [0, 5]},
+        "stacks": [[0, LOCK, 1, LENGTH], [1, LOCK, 3, LENGTH // 2]],
+    }
+    joins = {"has_ended": False, "stretches": [WAITS_IN_JOIN]}
+    threads = [thread(0, "MainThread") | joins, thread(1, "worker") | worker]
+    threads += [thread(2, "other") | {"has_ended": False, "stretches": other}] if other else []
+    found = queues.findings(process(length_ns=LENGTH, threads=threads, **tables))
+    assert [(one.kind, one.thread, one.place) for one in found] == (
+        [("unfinished-queue", "MainThread", "/srv/app.py:7 in produce")] if why else []
+    )
+    assert not why or found[0].details[0].startswith(why)

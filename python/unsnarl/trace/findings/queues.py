@@ -9,14 +9,15 @@ from collections import defaultdict
 
 from unsnarl.trace.findings.account import PUTS, PUTS_IN, parts_of
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
+from unsnarl.trace.findings.stuck import END_NS
 from unsnarl.trace.model import IN_IO, LOCK, Process, Thread
 
 LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
 """The shortest wait for room of one thread, in all and as a share of its life."""
 
-UNREAD_NS = 500_000_000
-"""The shortest time for which a process that is at its end waits for a reader."""
+LONG_NS = 500_000_000
+"""The shortest wait that may be one without an end."""
 
 _FEEDS, _SENDS, _JOINS = "Queue._feed", "Connection._send", "Queue._finalize_join"
 """The functions that write a queue's items into its pipe, that wait for room there, and for the thread that does so."""
@@ -28,7 +29,7 @@ _WAIT, _THREADING = "Condition.wait", "/threading.py"
 
 def findings(process: Process) -> list[Finding]:
     """Return findings about the queues of the modules `queue` and `multiprocessing`."""
-    return [*full(process), *unread(process)]
+    return [*full(process), *unread(process), *unfinished(process)]
 
 
 def full(process: Process) -> list[Finding]:
@@ -56,7 +57,7 @@ def unread(process: Process) -> list[Finding]:
         elif _JOINS in functions:
             joining[number] += time_ns
     waited_ns = min(max(sending.values(), default=0), max(joining.values(), default=0))
-    if waited_ns < UNREAD_NS:
+    if waited_ns < LONG_NS:
         return []
     feeder, joiner = (max(times, key=lambda number: times[number]) for times in (sending, joining))
     return [
@@ -78,6 +79,57 @@ def unread(process: Process) -> list[Finding]:
             ),
         )
     ]
+
+
+def unfinished(process: Process) -> list[Finding]:
+    """Find a thread that waits until the end for the items of a queue, while no other thread does anything.
+
+    Those that took items have ended, or wait for more: somebody has not called ``task_done`` for each.
+    """
+    last = {number: _wait_until_the_end(process, thread) for number, thread in enumerate(process.threads)}
+    joiners = {number: node for number, node in last.items() if node and _is_in(process, node, "Queue.join")}
+    alive = [number for number in last if not process.threads[number].has_ended and number not in joiners]
+    takers = {
+        number for number, state, node, _ in process.stacks if state == LOCK and _is_in(process, node, "Queue.get")
+    }
+    if not joiners or not takers or not all(last[number] for number in alive):
+        return []
+    joiner, node = next(iter(joiners.items()))
+    place = str(process.program_line_of(node))
+    ended = sorted((process.threads[number] for number in takers - set(alive)), key=lambda thread: thread.end_ns)
+    if ended:
+        why = f"`{ended[-1].label}`, which took items, ended {duration(process.length_ns - ended[-1].end_ns)} before"
+    else:
+        why = f"`{process.label(min(takers))}`, which takes items, waits for more"
+    return [
+        Finding(
+            "unfinished-queue",
+            SEVERE,
+            f"thread `{process.label(joiner)}` waits until the end for the items of a queue at {place}, and no other "
+            "thread does anything",
+            [why],
+            process.label(joiner),
+            place,
+            {"ended": len(ended)},
+            Remedy(
+                "unsnarl will not help here: call `task_done` for each item, in a `finally` block: an exception must "
+                "not pass it by, or end the thread"
+            ),
+        )
+    ]
+
+
+def _wait_until_the_end(process: Process, thread: Thread) -> int:
+    """Return the stack at which a thread is blocked for long until the end of the recording; 0 if it is not."""
+    if thread.has_ended or not thread.stretches:
+        return 0
+    begin, length_ns, state, node = thread.stretches[-1]
+    is_last = begin + length_ns >= process.length_ns - END_NS
+    return node if is_last and length_ns >= LONG_NS and (state == LOCK or process.is_in_wait(node)) else 0
+
+
+def _is_in(process: Process, node: int, function: str) -> bool:
+    return any(line.function == function and line.file.endswith(_QUEUES) for line in process.stack(node)[:3])
 
 
 def _is_in_put_between_processes(process: Process, node: int) -> bool:
