@@ -10,7 +10,7 @@ therefore imported by name when they are called.
 
 import sys
 
-from unsnarl.cli.failure import CommandError, Ended
+from unsnarl.cli.failure import CommandError, Ended, removed_directory
 from unsnarl.cli.result import discard, flush, show
 
 VERBS = {
@@ -59,6 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
         return _die_of(end.signal_name)
     except BrokenPipeError:
         return _die_of("SIGPIPE")
+    except FileNotFoundError:
+        failure_there = removed_directory()
+        if failure_there is None:
+            raise
+        return _print_failure(failure_there)
     return status
 
 

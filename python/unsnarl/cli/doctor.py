@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from unsnarl import enablement
 from unsnarl.cli import ending
-from unsnarl.cli.failure import CommandError
+from unsnarl.cli.failure import CommandError, removed_directory
 from unsnarl.cli.program.arguments import COMMAND, FILE, MODULE, RunRequest, parse_for
 from unsnarl.cli.program.launch import environment_as_given, is_hooked
 from unsnarl.cli.program.target import python_words
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
     except Undiagnosable as error:
         raise CommandError(error.reason, error.hint, 1) from None
     except OSError as error:
-        raise CommandError(
+        raise removed_directory() or CommandError(
             f"cannot examine the command: {error.strerror}",
             "check the free space in the directory for temporary files",
             1,

@@ -56,6 +56,19 @@ class CommandError(UnsnarlError):
         return f"error: {one_line(self.what)}\nhint: {one_line(self.hint)}"
 
 
+def removed_directory() -> CommandError | None:
+    """Return the failure of a command that needs the current directory, if this has been removed."""
+    import os
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return CommandError("the current directory has been removed", "change to another directory", 1)
+    except OSError:
+        pass
+    return None
+
+
 def one_line(text: str) -> str:
     """Replace control characters, including newlines, by their escapes."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

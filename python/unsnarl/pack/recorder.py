@@ -25,7 +25,10 @@ RUNNING = """
 if kind == "module":
     import os, runpy
     if not sys.flags.safe_path:
-        sys.path[0] = os.getcwd()
+        try:
+            sys.path[0] = os.getcwd()
+        except FileNotFoundError:
+            del sys.path[0]  # the interpreter adds no entry either
     runpy._run_module_as_main(name)
 elif kind == "archive":
     import runpy

@@ -46,7 +46,10 @@ def _path(request: RunRequest) -> list[str]:
     """Return the program's module path, which starts with the program's own directory."""
     import sys
 
-    own = os.path.dirname(os.path.abspath(request.target)) if request.kind == FILE else os.getcwd()
+    try:
+        own = os.path.dirname(os.path.abspath(request.target)) if request.kind == FILE else os.getcwd()
+    except FileNotFoundError:
+        return sys.path  # the current directory has been removed: the interpreter adds no entry either
     return [own, *sys.path]
 
 

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unsnarl.cli.failure import CommandError
+from unsnarl.cli.failure import CommandError, removed_directory
 
 if TYPE_CHECKING:
     from unsnarl.cli.tracing.arguments import TraceRequest
@@ -72,5 +72,8 @@ def unwritable(path: Path, error: OSError) -> CommandError:
 
 def cannot_record(parent: Path, error: OSError) -> CommandError:
     """Return the error for a directory in which no recordings can be made."""
+    gone = removed_directory()
+    if gone is not None and not parent.is_absolute():
+        return gone
     what = f"cannot record in {str(parent.absolute())!r}: {error.strerror or error}"
     return CommandError(what, "name another place with `--output`", 1)
