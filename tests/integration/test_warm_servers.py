@@ -206,6 +206,13 @@ def test_what_no_server_can_be_started_for_is_said(
     assert done.stderr.startswith(complaint + b"hint: ")
 
 
+def test_the_status_before_anything_was_learned_says_so(rig: "Rig") -> None:
+    rig.env["HOME"] = str(rig.directory)  # where shims are
+    assert rig.verb("status").stdout.startswith(b"no shim, no server, and no command that was learned; ")
+    rig.start(rig.script("who", WHO))
+    assert b"no server" not in rig.verb("status").stdout
+
+
 def test_an_unsafe_directory_is_not_used(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)

@@ -106,17 +106,20 @@ def _shellenv(arguments: list[str]) -> int:
 def _status(arguments: list[str]) -> int:
     _refuse(arguments, "status")
     directory = _safe_runtime_directory()
-    for name in shims.names():
+    names, servers, stems = shims.names(), runtime_directory.servers(directory), _stems(directory)
+    for name in names:
         show(f"shim    {name}\n")
-    for server in runtime_directory.servers(directory):
+    for server in servers:
         show_fields(*described(server))
-    _show_accounts(directory)
+    _show_accounts(stems)
+    if not (names or servers or stems):
+        show("no shim, no server, and no command that was learned; `unsnarl warm why CMD` says what CMD waits for\n")
     return 0
 
 
-def _show_accounts(directory: str) -> None:
+def _show_accounts(stems: list[tuple[str, str]]) -> None:
     """Show what each command, and all of them, have spent and saved."""
-    sums = [(name, ledger.read(stem)) for name, stem in _stems(directory)]
+    sums = [(name, ledger.read(stem)) for name, stem in stems]
     for name, one in sums:
         show_fields(f"account {name}", *_account(one))
     if len(sums) > 1:
