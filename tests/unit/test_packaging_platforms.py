@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from distribution import where_it_runs
+
+from tests.shell_programs import add_program
 
 PROJECT = Path(__file__).parents[2]
 OLD = {
@@ -52,14 +55,17 @@ def test_the_page_is_that_of_the_results() -> None:
     assert page == where_it_runs.rendered(results)
 
 
+def without_roots(directory: Path, script: str, body: str) -> None:
+    """Copy a script and what it reads; a stub with this body takes the place of scripts/debian-root."""
+    shutil.copytree(PROJECT / "scripts/distribution", directory / "scripts/distribution")
+    shutil.copy(PROJECT / "scripts" / script, directory / "scripts")
+    add_program(directory / "scripts/debian-root", body)
+
+
 def try_in_bare_root(directory: Path, interpreter: str) -> subprocess.CompletedProcess[str]:
     """Try one in bookworm, where a stub says how it was called instead of making a root."""
-    (directory / "scripts").mkdir()
-    shutil.copy(PROJECT / "scripts/bare-root", directory / "scripts")
-    programs = {"python": f"echo {interpreter}", "scripts/debian-root": 'echo "note: $note"; printf "%s\\n" "$@"'}
-    for name, body in programs.items():
-        (directory / name).write_text(f"#!/bin/sh\n{body}\n")
-        (directory / name).chmod(0o755)
+    without_roots(directory, "bare-root", 'echo "note: $note"; printf "%s\\n" "$@"')
+    add_program(directory / "python", f"echo {interpreter}")
     command = [str(directory / "scripts/bare-root"), str(directory), f"bookworm:{directory}/python"]
     environment = os.environ | {"note": "of the caller"}
     return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
@@ -82,3 +88,20 @@ def test_a_bare_root_sees_no_directory_that_has_a_compiler(tmp_path: Path, inter
     assert (
         done.stderr.splitlines()[0] == f"error: {interpreter} shares its directory with other programs of this machine"
     )
+
+
+def test_all_builds_that_the_head_describes_are_tried(tmp_path: Path) -> None:
+    without_roots(tmp_path, "builds", 'echo "$@"')
+    command = [str(tmp_path / "scripts/builds"), str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    tried = re.findall(r"scripts/builds --inside (\S+)", done.stdout)
+    head = (PROJECT / "scripts/builds").read_text(encoding="utf-8").partition("\nset -euo")[0]
+    assert tried == re.findall(r"^#   ([a-z0-9-]+)  +\S", head, re.MULTILINE)
+    assert done.stdout.splitlines()[-1] == f"{len(tried)} passed, 0 failed"
+
+
+def test_a_build_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    without_roots(tmp_path, "builds", "exit 0")
+    command = [str(tmp_path / "scripts/builds"), str(tmp_path), "plains"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "error: no such build: plains\nhint: see the head of scripts/builds\n")
