@@ -30,21 +30,35 @@ def patch() -> None:
     """Replace the classes named in `NAMES`; does nothing the second time, or with ``UNSNARL=off``.
 
     Raises:
-        UnsupportedInterpreter: this is not CPython.
+        UnsupportedInterpreter: this is not CPython, or a sub-interpreter.
     """
-    from unsnarl import interpreter, run_settings
     from unsnarl import process_patching as processes
+    from unsnarl import run_settings
 
-    if not interpreter.is_cpython():
-        from unsnarl.errors import UnsupportedInterpreter
-
-        raise UnsupportedInterpreter(f"this is {interpreter.description()}: {interpreter.NO_PATCH}", interpreter.HINT)
+    _check()
     if _hooks or run_settings.is_switched_off():
         return
     processes.patch()
     _hooks.extend(AfterImport(name, _replace) for name in NAMES)
     for hook in _hooks:
         hook.arm()
+
+
+def _check() -> None:
+    from unsnarl import interpreter, subinterpreter
+
+    if not interpreter.is_cpython():
+        refusal = f"this is {interpreter.description()}: {interpreter.NO_PATCH}", interpreter.HINT
+    elif subinterpreter.is_here():
+        refusal = (
+            "this is a sub-interpreter: unsnarl's primitives do not work there",
+            "patch the main interpreter alone",
+        )
+    else:
+        return
+    from unsnarl.errors import UnsupportedInterpreter
+
+    raise UnsupportedInterpreter(*refusal)
 
 
 def unpatch() -> None:

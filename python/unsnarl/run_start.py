@@ -57,7 +57,7 @@ def _enter(settings: RunSettings) -> None:
     if settings.green:
         _enter_green(settings)
         return
-    if settings.patch:
+    if settings.patch and not _is_subinterpreter():
         _patch(settings)
     is_installed = settings.scheduler and _install(settings)
     if settings.trace is not None:
@@ -214,14 +214,10 @@ def _uninterrupted(text: "Callable[[], str]") -> str:
 
 
 def _is_subinterpreter() -> bool:
-    """Check by a module that is worth loading only on failure; from 3.12 on ``_unsnarl_boot`` has checked."""
-    if sys.version_info >= (3, 12):
-        return False
-    try:
-        interpreters = __import__("_xxsubinterpreters")  # has no types
-    except ImportError:
-        return False
-    return bool(interpreters.get_current() != interpreters.get_main())
+    """Check by a module that is worth loading only on failure, or where the check decides."""
+    from unsnarl import subinterpreter
+
+    return subinterpreter.is_here()
 
 
 def _die_of_interrupt() -> None:

@@ -190,3 +190,39 @@ def test_a_subinterpreter_is_left_alone(family: "Programs", option: str) -> None
     assert (scheduled.status, scheduled.stdout) == (stock.status, stock.stdout)
     assert stock.stdout.endswith(b"main\n")
     assert scheduled.complaint.count("unsnarl") == (option == "--stats=all")
+
+
+WAITS_IN_A_SUBINTERPRETER = """\
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+SOURCE = '''
+import threading
+threading.Event().wait(0.001)
+print(threading.Event.wait.__class__.__name__, flush=True)
+try:
+    from unsnarl.patching import patch
+    patch()
+except Exception as error:
+    print(type(error).__name__, error, flush=True)
+'''
+number = interpreters.create()
+interpreters.run_string(number, SOURCE)
+interpreters.destroy(number)
+import threading
+print(threading.Event.wait.__class__.__name__, "_xxsubinterpreters" in __import__("sys").modules)
+"""
+
+
+def test_a_subinterpreter_keeps_the_standard_librarys_classes(family: "Programs") -> None:
+    """Before CPython 3.12 the native classes could be had there, and a call that waited asked for the GIL it held."""
+    family.write("app.py", WAITS_IN_A_SUBINTERPRETER)
+    refused = (
+        "UnsupportedInterpreter this is a sub-interpreter: unsnarl's primitives do not work there "
+        "(hint: patch the main interpreter alone)"
+    )
+    status, printed, complaint = family.run("--patch", "app.py")
+    assert (status, complaint) == (0, b"")
+    waits = "method_descriptor"
+    assert printed.decode().splitlines() == ["function", refused, f"{waits} {sys.version_info < (3, 12)}"]
