@@ -27,7 +27,7 @@ def test_what_a_server_loads_for_itself_is_no_module_of_a_run(rig: "Rig") -> Non
 
 
 def test_modules_of_earlier_runs_are_not_learned_with_a_variable_set(rig: "Rig") -> None:
-    (rig.directory / "bin" / "mod.py").write_text("import os\nif os.environ.get('DEBUG'):\n    print('debugging')\n")
+    (rig.directory / "bin" / "mod.py").write_text("import os\nif os.environ.get('DEBUG'):\n    os.getppid()\n")
     script = rig.script("hello", f"import mod\n{HELLO}")
     rig.start(script)
     [facts] = rig.house.glob("*.facts")

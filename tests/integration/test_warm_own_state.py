@@ -1,6 +1,7 @@
 """What only the caller's process has: imports that read it are found, and what is ignored is ignored with care."""
 
 import signal
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +35,6 @@ def test_an_ignored_variable_may_be_unset_empty_or_set(rig: "Rig") -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("open('/proc/self/environ').read()", b"reads the whole environment"),
         ("dict(posix.environ)", b"reads the whole environment"),
         ("len(posix.environ)", b"reads the whole environment"),
         ("stat.S_ISFIFO(os.fstat(0).st_mode)", b"asks for the kind of a standard stream"),
@@ -42,10 +42,24 @@ def test_an_ignored_variable_may_be_unset_empty_or_set(rig: "Rig") -> None:
         ("open('/dev/stdin').fileno()", b"reads the standard input"),
     ],
 )
-def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: bytes) -> None:
+def test_what_only_a_process_has_is_asked_by_each_run(rig: "Rig", value: str, reason: bytes) -> None:
     script = script_of(rig, f"import os, posix, signal, stat\nVALUE = str({value})\n")
-    assert rig.verb("start", "--", script).returncode == 1
+    rig.start(script, stdin=subprocess.PIPE)
     assert reason in rig.verb("why", script).stdout
+    for environ in (rig.env, rig.env | {"MORE": "1"}):
+        rig.start(script, env=environ)
+        for given in ({"input": b""}, {"stdin": subprocess.DEVNULL}):
+            plain, warm = (run(script, env=environ, **given) for run in (rig.plain, rig.served))
+            assert warm.stdout == plain.stdout.replace(b" plain", b" warm")
+
+
+def test_the_first_environment_of_a_run_is_its_callers(rig: "Rig") -> None:
+    script = rig.script("who", "import posix, sys\nprint(sorted(posix.environ), '_unsnarl_warm' in sys.modules)\n")
+    rig.start(script, env=rig.env | {"OF_THE_FIRST": "1"})
+    environ = rig.env | {"OF_THE_NEXT": "1"}
+    plain, warm = (run(script, env=environ) for run in (rig.plain, rig.served))
+    assert b"OF_THE_NEXT" in plain.stdout
+    assert warm.stdout == plain.stdout.replace(b"] False", b"] True")
 
 
 @pytest.mark.parametrize("ask", ["signal.getsignal(n)", "signal.getsignal(signalnum=n)", "_signal.getsignal(n)"])
@@ -81,14 +95,14 @@ def test_imports_may_keep_the_size_of_a_terminal_or_that_there_is_none(rig: "Rig
     assert (status, shown) == (0, plain[1].replace(b" plain", b" warm"))
 
 
-def test_more_than_the_size_of_a_terminal_is_not_kept(rig: "Rig") -> None:
-    text = "import fcntl, termios\ntry:\n    VALUE = fcntl.ioctl(1, termios.TIOCGPGRP, bytes(4))\nexcept OSError:\n"
-    script = script_of(rig, text + "    VALUE = None\n")
+def test_more_than_the_size_of_a_terminal_is_asked_by_each_run(rig: "Rig") -> None:
+    text = "import fcntl, termios\ntry:\n    VALUE = any(fcntl.ioctl(1, termios.TIOCGPGRP, bytes(4)))\n"
+    script = script_of(rig, text + "except OSError:\n    VALUE = None\n")
     rig.start(script)
     assert rig.served(script).stdout.endswith(b" warm\n")
-    assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 1
-    status, shown = on_a_terminal(rig, UNSNARL, "warm", "run", "--", script)
-    assert (status, shown.endswith(b" plain\r\n")) == (0, True)
+    assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 0
+    status, shown = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
+    assert (status, shown) == (0, on_a_terminal(rig, script)[1].replace(b" plain", b" warm"))
 
 
 def test_a_variable_of_the_first_environment_is_part_of_the_key(rig: "Rig") -> None:

@@ -165,16 +165,7 @@ def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n",
-            b"starts a thread",
-        ),
-        ("import socket\ns = socket.socket()\ns.connect_ex(('127.0.0.1', 9))\n", b"connects a socket"),
-        ("print('hello')\n", b"prints while it is imported"),
-        ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
-        ("import os\nHERE = os.environ.get('OLDPWD')\n", b"$OLDPWD"),
         ("kept = open(__file__)\n", b"open"),
-        ("import os\nfor n in range(200): os.path.exists(str(n))\n", b"looks at many files of the working directory"),
         ("import os\nos.umask(0o077)\n", b"changes the file mode mask"),
     ],
 )
@@ -185,6 +176,29 @@ def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reaso
     until(lambda: list(rig.house.glob("*.rec")))
     outcome = rig.warm(script)
     assert outcome.stdout.endswith(b"1 plain\n")
+    assert reason in rig.verb("why", str(script)).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n",
+            b"starts a thread",
+        ),
+        ("import socket\ns = socket.socket()\ns.connect_ex(('127.0.0.1', 9))\n", b"connects a socket"),
+        ("print('hello')\n", b"prints while it is imported"),
+        ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
+        ("import os\nHERE = os.environ.get('OLDPWD')\n", b"$OLDPWD"),
+        ("import os\nfor n in range(200): os.path.exists(str(n))\n", b"looks at many files of the working directory"),
+    ],
+)
+def test_what_each_run_imports_itself_is_explained(rig: "Rig", text: str, reason: bytes) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(text + "VALUE = 1\n")
+    script = rig.script("who", WHO)
+    rig.start(script)
+    assert rig.served(script).stdout == rig.plain(script).stdout.replace(b"1 plain", b"1 warm")
+    assert b"mod is not imported ahead: mod " in rig.verb("why", str(script)).stdout
     assert reason in rig.verb("why", str(script)).stdout
 
 

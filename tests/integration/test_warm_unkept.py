@@ -1,4 +1,4 @@
-"""State of imports that workers cannot inherit: the command runs plainly, and `why` says so."""
+"""State of imports that workers cannot inherit: it is left to the runs, or the command runs plainly; `why` says so."""
 
 from __future__ import annotations
 
@@ -24,26 +24,34 @@ FAILS = (
     "import os\nFOUND = [name for name in os.environ if name.startswith('PA')]\n"
     "if any(type(name) is not str for name in FOUND):\n    raise TypeError(FOUND)"
 )
+THREAD = (
+    "import threading\nseen = []\nthread = threading.Thread(target=seen.append, args=(1,))\nthread.start()\n"
+    "thread.join()\nVALUE = seen"
+)
 UNKEPT = {
-    "seeds": ("import random; random.seed(42)", b"seeds the generator"),
-    "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
     "shares memory": ("import mmap; shared = mmap.mmap(-1, 8)", b"changes what memory it shares"),
     "has a lock": ("import multiprocessing; lock = multiprocessing.Lock()", b"changes what memory it shares"),
-    "a line": ("import sys; VALUE = sys.stdin.readline()", b"reads the standard input"),
-    "lines": ("import sys; VALUE = list(sys.stdin)", b"reads the standard input"),
-    "bytes": ("import sys; VALUE = sys.stdin.buffer.read()", b"reads the standard input"),
-    "by number": ("import os; VALUE = os.read(0, 100)", b"reads the standard input"),
-    "by name": ("VALUE = open('/dev/stdin').read()", b"reads the standard input"),
     "a default": ("import time\ndef f(at=time.time()): return at", b"keeps the time"),
     "a default by name": ("import time\ndef f(*, at=time.time_ns()): return at", b"keeps the time"),
     "a closure": ("import time\ndef make(at): return lambda: at\nf = make(time.monotonic())", b"keeps the time"),
     "a partial": ("import time, functools\nf = functools.partial(max, time.time())", b"keeps the time"),
     "a nested list": ("import time\nd = {'a': {'b': [int(time.time())]}}", b"keeps the time"),
+    "the parent": ("import os\nparent = os.getppid()", b"asks for the parent process"),
+    "the group": ("import os\ngroup = os.getpgrp()", b"asks for the process group"),
+    "its own environment": ("VALUE = open('/proc/self/environ').read()", b"reads the whole environment"),
+    "another directory": ("import os; os.chdir('/')", b"changes the working directory"),
+}
+LEFT = {
     "an attribute": ("import time\nclass C: pass\nc = C()\nc.at = time.time()", b"keeps the time"),
     "a struct": ("import time\nat = time.gmtime()", b"keeps the time"),
     "a date of a class": ("import datetime\nclass C: at = datetime.datetime.now()", b"keeps the time"),
-    "the parent": ("import os\nparent = os.getppid()", b"asks for the parent process"),
-    "the group": ("import os\ngroup = os.getpgrp()", b"asks for the process group"),
+    "seeds": ("import random; random.seed(42)", b"seeds the generator"),
+    "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
+    "a line": ("import sys; VALUE = sys.stdin.readline()", b"reads the standard input"),
+    "lines": ("import sys; VALUE = list(sys.stdin)", b"reads the standard input"),
+    "bytes": ("import sys; VALUE = sys.stdin.buffer.read()", b"reads the standard input"),
+    "by number": ("import os; VALUE = os.read(0, 100)", b"reads the standard input"),
+    "by name": ("VALUE = open('/dev/stdin').read()", b"reads the standard input"),
     "a deprecation": (
         "import warnings; warnings.warn('old', DeprecationWarning, stacklevel=2)",
         b"prints while it is imported",
@@ -93,6 +101,18 @@ UNKEPT = {
         b"reads the whole environment",
     ),
     "a question": ("VALUE = input()", b"reads the standard input"),
+    "the first environment": ("import posix; VALUE = sorted(posix.environ)", b"reads the whole environment"),
+    "the kind of a stream": ("import os; VALUE = os.fstat(0).st_mode", b"asks for the kind of a standard stream"),
+    "a word": ("print('a word')", b"mod prints while it is imported"),
+    "bytes by number": ("import os; os.write(1, b'bytes')", b"mod prints while it is imported"),
+    "several bytes": ("import os; os.writev(1, [b'by', b'tes'])", b"mod prints while it is imported"),
+    "bytes that stay in a buffer": ("import sys; sys.stdout.buffer.write(b'bytes')", b"prints while it is imported"),
+    "a complaint": ("import sys; sys.stderr.write('a word')", b"mod prints while it is imported"),
+    "a secret": ("import os; VALUE = len(os.urandom(9)); SECRET = str(os.urandom(9))", b"mod.SECRET differs"),
+    "a year": ("import datetime; YEAR = datetime.date.today().year", b"mod.YEAR is made of the time of its import"),
+    "a thread": (THREAD, b"starts a thread"),
+    "a file": ("import os; VALUE = open(os.environ['MADE'], 'a').write('x')", b"writes a file"),
+    "a program": ("import subprocess; VALUE = subprocess.check_output(['echo', 'word'])", b"runs a program"),
 }
 
 
@@ -109,6 +129,26 @@ def test_what_a_worker_would_not_have_is_done_plainly(rig: Rig, name: str) -> No
     assert rig.verb("start", "--", script).returncode == 1
     assert reason in rig.verb("why", script).stdout
     assert rig.warm(script, input=b"hello\n").stdout == rig.plain(script, input=b"hello\n").stdout
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_only_a_run_may_import_is_left_to_the_runs(rig: Rig, name: str) -> None:
+    text, reason = LEFT[name]
+    (rig.directory / "bin" / "mod.py").write_text(text + "\n")
+    text = "import sys, mod, after\nsys.stdout.flush()\n'_unsnarl_warm' in sys.modules and sys.stderr.write('warm')\n"
+    (rig.directory / "bin" / "after.py").write_text("")
+    script = rig.script("who", text + "print(getattr(mod, 'VALUE', 0), sys.stdin.readline())\n")
+    rig.env["MADE"] = str(rig.directory / "made")
+    rig.start(script)
+    said = rig.verb("why", script).stdout
+    assert b"mod is not imported ahead: " in said
+    assert reason in said
+    assert b"after is not imported ahead: each run imports mod before it" in said
+    plain = rig.plain(script, input=b"hello\nyou\n")
+    for count in (2, 3):
+        served = rig.served(script, input=b"hello\nyou\n")
+        assert (served.stdout, served.stderr) == (plain.stdout, plain.stderr + b"warm")
+        assert name != "a file" or (rig.directory / "made").read_text() == "x" * count
 
 
 def test_constants_and_other_times_are_no_time_of_the_import(rig: Rig) -> None:

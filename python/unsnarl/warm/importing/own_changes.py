@@ -67,6 +67,12 @@ def patching_call(source: bytes) -> str:
     return f"{name}(" if any(identifier(call.func) == name for call in calls) else ""
 
 
+def changes_others(source: bytes) -> bool:
+    """Return whether a module changes what others find that are imported after it (:func:`path_changes.are_in`)."""
+    tree = _parsed(source)
+    return tree is not None and path_changes.are_in(tree)
+
+
 class Source:
     """The source of a module other than the command's own file."""
 

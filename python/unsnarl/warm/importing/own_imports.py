@@ -42,6 +42,8 @@ class Import:
         self.is_after_code = is_after_code
         # Whether the file may have changed `sys.path` by then, so that another module is found.
         self.is_late = is_late
+        # Whether each run imports it, but after a module that is left to the runs, or it is that module.
+        self.is_left = False
         # Why it is late, in words, if that is not the reason.
         self.why_late = ""
         # Whether each run imports it, judged by where the statement is.
@@ -134,18 +136,19 @@ def _is_quiet(node: ast.stmt) -> bool:
     return isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Constant)
 
 
-def leave_to_runs(named: list[Import], excluded: list[str]) -> None:
+def leave_to_runs(named: list[Import], excluded: list[str]) -> str:
     """Leave to the runs what is imported after a module that each run imports, and that is not imported ahead.
 
-    It may depend on what that module does while it is imported.
+    It may depend on what that module does while it is imported. Returns the name of that module, or nothing.
     """
     left = ""
     for one in named:
         if not left and one.is_certain and one.name in excluded:
             left = one.name
         if left:
-            one.is_late, one.is_certain = True, False
+            one.is_late, one.is_certain, one.is_left = True, False, True
             one.why_late = f"each run imports {left} before it" if one.name != left else "-"
+    return left
 
 
 def put_off(command: Command, named: list[Import]) -> list[str]:

@@ -45,12 +45,33 @@ def find(tree: ast.Module, *, is_module: bool) -> tuple[tuple[int, int], bool]:
     return min([*found, *of_process], default=NOWHERE), bool(of_process) or any(map(_is_of_modules, _written_by(tree)))
 
 
+def are_in(tree: ast.Module) -> bool:
+    """Return whether a module may change what others find that are imported after it, in a way that runs do not show.
+
+    Functions count, too, and whatever it has imported may be a module.
+    """
+    imported = [*_imported(tree), *_imported_from(tree)]
+    names = {alias.asname or alias.name.partition(".")[0] for alias in imported}
+    items = [node for node in _items_of(tree) if not _is_environment(node)]
+    is_of_process = any(_is_of_process(node, names) for node in ast.walk(tree))
+    return is_of_process or any(_root(node) in names for node in items) or any(map(_is_of_modules, _written_by(tree)))
+
+
+def _is_environment(node: ast.expr) -> bool:
+    """Return whether a container is ``os.environ``: runs note what is changed there."""
+    return _name(node) in ("environ", "environb")
+
+
 def _is_of_modules(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "modules" and _plain_name(node.value) == "sys"
 
 
 def _imported(tree: ast.Module) -> list[ast.alias]:
     return [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+
+
+def _imported_from(tree: ast.Module) -> list[ast.alias]:
+    return [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
 
 
 def _of_process(tree: ast.Module, imported: list[ast.alias]) -> Iterator[ast.Attribute | ast.Call]:
@@ -60,11 +81,17 @@ def _of_process(tree: ast.Module, imported: list[ast.alias]) -> Iterator[ast.Att
 
 def _written_by(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield the containers that a file adds to or removes from."""
+    yield from _items_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _READING:
+            yield node.func.value
+
+
+def _items_of(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the containers of which a file sets or removes an item."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _READING:
-            yield node.func.value
 
 
 def _is_of_process(node: ast.AST, modules: set[str]) -> TypeGuard[ast.Attribute | ast.Call]:

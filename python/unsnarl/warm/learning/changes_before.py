@@ -13,7 +13,7 @@ import sys
 
 from .. import changed
 from ..importing import library
-from ..importing.own_changes import Changes, Source, patching_call, replaces_library, written
+from ..importing.own_changes import Changes, Source, changes_others, patching_call, replaces_library, written
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ class Before:
         self.changes = Changes()
         # What runs have changed (:mod:`..changed`), line by line; an empty line if some have run at all.
         self.of_runs: list[str] = []
-        # Modules that must not be imported ahead because of them.
-        self.blamed: set[str] = set()
         self._is_after_code = False
         self._read: dict[str, set[str]] = {}
         self._beginnings: dict[str, set[str]] = {}
@@ -96,7 +94,7 @@ class Before:
         kept = library.kept(self._loaded) if functions else {}
         found = [(keeper, function) for function in functions for keeper in sorted(kept.get(function, ()))]
         why = "{} keeps {}, which the command may replace before, while it is imported"
-        return self._blame([(owners.get(keeper, keeper), why.format(keeper, one)) for keeper, one in found])
+        return [(owners.get(keeper, keeper), why.format(keeper, one)) for keeper, one in found]
 
     def note_directory(self, module: str) -> bool:
         """Note that a module reads the working directory; return whether the command's own file may have changed it."""
@@ -108,10 +106,7 @@ class Before:
         """Note the same for all variables with a beginning."""
         if self._is_after_code:
             self._beginnings.setdefault(beginning, set()).add(module)
-        is_changed = self.changes.has_beginning(beginning) or self._is_of_runs(f"{beginning}*")
-        if is_changed:
-            self.blamed.add(module)
-        return is_changed
+        return self.changes.has_beginning(beginning) or self._is_of_runs(f"{beginning}*")
 
     def note_libraries(self, beginnings: Iterable[str], module: str) -> None:
         """Note what the loaded libraries read; ``module`` has loaded those that are new."""
@@ -127,7 +122,7 @@ class Before:
             if module and (names or (self.changes.are_any and beginning not in _OF_OPENSSL)):
                 name = names[0] if names else f"{beginning}…"
                 found.append((module, _WHY.format(module, f"loads a library that reads ${name}")))
-        return self._blame(found)
+        return found
 
     def of_modules(self, unloaded: Iterable[str], set_by_imports: set[str]) -> list[tuple[str, str]]:
         """Return modules that read what a function of another module may have set before, and why.
@@ -162,16 +157,12 @@ class Before:
         if any(b"chdir" in text for text in own):
             read = "reads the working directory"
             found += [(module, _WHY.format(module, read)) for module in sorted(self._in_directory)]
-        return self._blame(found) + self._of_library([*map(replaces_library, own), *_patching(loaded, others)])
+        return found + self._of_library([*map(replaces_library, own), *_patching(loaded, others)])
 
     def _of_library(self, calls: list[str]) -> list[tuple[str, str]]:
         """Return why nothing can be imported ahead, if the command replaces parts of the standard library."""
         calls = [self.changes.of_library, *calls]
         return [("", f"it replaces parts of the standard library, by {call})") for call in calls if call][:1]
-
-    def _blame(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        self.blamed.update(module for module, _ in found)
-        return found
 
 
 _WHY = "{} {}, which the command may set before, while it is imported"
@@ -201,6 +192,15 @@ def _sources(loaded: dict[str, Any], unloaded: Iterable[str], *, all_of_them: bo
         if text is not None:
             is_run = path in loaded and loaded[path] is not sys.modules.get("__main__")
             yield Source(text, is_run=is_run, is_installed=is_installed, is_library=_is_of_library(path))
+
+
+def may_change_others(modules: Iterable[str]) -> bool:
+    """Return whether one of these modules, which are left to the runs, may change what imports after it find.
+
+    A module without a source is in C, and sets what is its own.
+    """
+    texts = [_text(path, None) for path in map(file_of, modules) if path.endswith(".py")]
+    return any(map(changes_others, filter(None, texts)))
 
 
 def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:

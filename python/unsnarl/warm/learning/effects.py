@@ -72,6 +72,8 @@ _ALWAYS = {
     "syslog.syslog": "writes to the system log",
     "builtins.input": "reads the standard input",
 }
+# Events of a module that change what the modules after it read; runs do not show it if they change it back.
+FOR_LATER_IMPORTS = ("os.chdir", "os.fchdir")
 # The unwrapped functions: calls from here are not the import's.
 _lstat, _readlink = os.lstat, os.readlink
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -41,7 +41,15 @@ def _judge_holders_of_times(watch: Watch, start: dict[Recipe, Any], windows: dic
     """Look for times in whatever else the imports have made."""
     moments = [*windows.values(), (int(windows[TIME][0]), int(windows[TIME][1]))]
     if place := holders.of_moment(moments, [start, windows, *windows.values(), moments, *moments]):
-        watch.fatal.append(("", f"{place} keeps the time of its import"))
+        watch.fatal.append((_owner(watch, place), f"{place} keeps the time of its import"))
+
+
+def _owner(watch: Watch, place: str) -> str:
+    """Return the requested module that has loaded the one of a place, as ``MODULE.NAME``; nothing if it has no name."""
+    module = place
+    while "." in module and module not in watch.owners:
+        module = module.rpartition(".")[0]
+    return watch.owners.get(module, "")
 
 
 def now() -> dict[Recipe, Any]:

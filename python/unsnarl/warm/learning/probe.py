@@ -91,9 +91,12 @@ def _import_all(
     for one in named:
         if not one.is_certain and one.name not in excluded and one.is_wanted():
             _import_other(watch, command, one.name, hosts, process)
+    is_left = any(one.is_left for one in named)
     for name, origin in expected.items():
         if name not in excluded and plugins.top_of(name) not in left_out:
+            opened = set(watch.opened)
             _judge_origin(watch, name, origin, _import_other(watch, command, name, hosts, process))
+            _judge_opened(watch, name, watch.opened - opened if is_left else ())
 
 
 def _note_libraries(watch: Watch, name: str, news: Iterable[str] = ("",)) -> None:
@@ -108,6 +111,14 @@ def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
     file = getattr(sys.modules.get(name), "__file__", None)
     if is_there and origin and file != origin:
         watch.fatal.append((name, f"{name} was {origin} in the run, here it is {file}"))
+
+
+def _judge_opened(watch: Watch, name: str, paths: Iterable[str]) -> None:
+    """Refuse a module that reads a file which a module that is left to the runs may write before; no installed one."""
+    fixed = tuple({f"{prefix}/" for prefix in (sys.prefix, sys.base_prefix)})
+    for path in paths:
+        if not path.startswith(fixed) and not path.endswith((".py", ".so")):
+            watch.fatal.append((name, f"{name} reads {path}, which the command may write before, while it is imported"))
 
 
 def _import_other(
@@ -132,6 +143,7 @@ def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
     watch.current = name
     before, was_loaded = set(sys.modules), preload.has_loaded(command)
     is_there = _try(watch, name)
+    recorders.end_import()
     _note_libraries(watch, name, sys.modules.keys() - before)
     if preload.has_loaded(command) and not was_loaded:
         watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
@@ -258,17 +270,23 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         own = own_imports.OwnFile(command)
         named = own.imports()
-        own_imports.leave_to_runs(named, excluded)
+        if left := own_imports.leave_to_runs(named, excluded):
+            module_lookups.forbid(left, watch.forbid_import)
         watch.copies.are_fillable = own.is_quiet()
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        loaded_before = {} if own.changes.of_process else own_imports.without_late(expected, named)
+        is_changed = own.changes.of_process or bool(left and _may_change_others(watch, excluded))
+        loaded_before = {} if is_changed else own_imports.without_late(expected, named)
         _import_all(watch, command, named, own.changes, loaded_before, excluded)
         watch.notes += own_imports.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
     watch.copies.end()
     return [one.name for one in named if one.is_certain]
+
+
+def _may_change_others(watch: Watch, excluded: list[str]) -> bool:
+    return _unwatched(watch, functools.partial(changes_before.may_change_others, excluded))
 
 
 def _judge_changes(watch: Watch, expected: dict[str, str], excluded: list[str]) -> None:
@@ -337,7 +355,8 @@ def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> 
         each = {"", *roots}
         effects.take_back([path for by, path, is_found in watch.directories if by not in each or not is_found])
     excludes: list[str] = []
-    left = watch.before.blamed.intersection(roots)
+    # A module that each run imports is left to the runs, with what they import after it.
+    left = {module for module, _ in watch.fatal}.intersection(roots) - watch.unfit
     for module, reason in dict.fromkeys(watch.fatal):
         if module in left or (module and module not in roots):
             excludes.append(f"exclude\t{module}\t{reason}\n")

@@ -289,8 +289,8 @@ def _watch_process(watch: Watch) -> None:
 
         setattr(place, name, watched)
 
-    judged(os, "getppid", "asks for the parent process", watch.fail)
-    judged(os, "getpgrp", "asks for the process group", watch.fail)
+    judged(os, "getppid", "asks for the parent process", watch.rule_out)
+    judged(os, "getpgrp", "asks for the process group", watch.rule_out)
     _watch_directory(watch)
     if sys.version_info < (3, 12):
         # No audit event announces it; `threading` has imported it by name.
@@ -373,17 +373,37 @@ def _watch_input(watch: Watch) -> None:
 
 
 def _watch_output(watch: Watch) -> None:
-    """Watch for an import that prints: each run has to print it. C code, and a write to a descriptor, is seen later."""
+    """Watch for an import that prints: each run has to print it. What C code prints is seen later."""
     for stream in (sys.stdout, sys.stderr):
+        layers: list[Any] = [stream, getattr(stream.buffer, "raw", stream.buffer)]
+        for layer in layers:
 
-        def write(text: str, /, plain: Callable[[str], int] = stream.write) -> int:
-            if text:
-                watch.fail("prints")
-            return plain(text)
+            def write(data: Any, /, plain: Callable[[Any], int] = layer.write) -> int:
+                if len(data):
+                    watch.fail(OUTPUT)
+                return plain(data)
 
-        setattr(stream, "write", write)  # noqa: B010 -- type checkers reject the assignment
+            layer.write = write
+    for name in ("write", "writev"):
+
+        def by_number(fd: int, data: Any, /, plain: Callable[..., int] = getattr(os, name)) -> int:  # noqa: B008
+            if fd in (1, 2):
+                watch.fail(OUTPUT)
+            return plain(fd, data)
+
+        setattr(os, name, by_number)
 
 
+def end_import() -> None:
+    """Let what an import has left in the buffers of the standard streams be its output."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # another object is in its place, which is found elsewhere
+
+
+OUTPUT = "prints"
 INPUT = "reads the standard input"
 KIND = "asks for the kind of a standard stream"
 ENVIRONMENT = "reads the whole environment"

@@ -79,22 +79,28 @@ class Watch:
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
         self.before = changes_before.Before(self.walks)
-
-    def leave(self, reason: str) -> None:
-        """Note that the current module must not be imported ahead because of what the command may do before."""
-        self.before.blamed.add(self.current)
-        self.fail(reason)
+        # Requested modules that come out otherwise in a worker than in a plain run, so that they rule a server out.
+        self.unfit: set[str] = set()
 
     def fail(self, reason: str) -> None:
         """Note that the current module must not be imported ahead."""
         if self.is_on:
             self.fatal.append((self.current, f"{bodies.importing()} {reason} while it is imported"))
 
+    def rule_out(self, reason: str) -> None:
+        """Note the same of a module that is not left to the runs either: in a worker it would come out otherwise."""
+        self.unfit.update([self.current] if self.is_on else ())
+        self.fail(reason)
+
     def forbid(self, reason: str) -> None:
         """Note the same, and prevent what is about to happen. Raises :class:`effects.VetoedError`."""
         if self.is_on:
             self.fail(reason)
             raise effects.VetoedError(reason)
+
+    def forbid_import(self, name: str) -> None:
+        """Prevent an import of a module that is left to the runs. Raises :class:`effects.VetoedError`."""
+        self.forbid(f"imports {name}, which is left to the runs,")
 
     def note(self, text: str) -> None:
         """Note an event for `unsnarl warm why`."""
@@ -109,7 +115,7 @@ class Watch:
             self.fail(f"reads ${name}, which differs from call to call,")
             return
         if self.before.note_read(name, self.current):
-            self.leave(f"reads ${name}, which the command may set before,")
+            self.fail(f"reads ${name}, which the command may set before,")
         self.reads[name] = self.reads.get(name, 0) + 1
 
     def walk(self, reason: str) -> environment_walk.Walk:
@@ -159,7 +165,7 @@ class Watch:
         if self.is_on:
             known = KEPT_DIRECTORY.get(bodies.importing())
             if known is None and self.before.note_directory(self.current):
-                self.leave("reads the working directory, which the command may change before,")
+                self.fail("reads the working directory, which the command may change before,")
             if known is None:
                 self.asks_cwd = True
                 self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1
@@ -170,7 +176,7 @@ class Watch:
         """Note that a path was examined; a relative one leads to another file in each directory."""
         name = path_lookups.text_of(path)
         if what := recorders.of_the_process(path, name):
-            self.fail(what)
+            (self.rule_out if what == recorders.ENVIRONMENT else self.fail)(what)
         if self.is_on and self.others is not None:
             self.others.look(name)
         if self.is_on and name.startswith("/"):
@@ -196,6 +202,7 @@ class Watch:
             self.look(args[0])  # what it makes exists in each run, or is made again
         what = effects.forbidden(event, args, self.temporary.made)
         if what is not None:
+            self.unfit.update([self.current] if event in effects.FOR_LATER_IMPORTS else ())
             self.forbid(what)
         if event == "open":
             self._note_open(args)

@@ -150,7 +150,10 @@ def _learn_again(start: Start, facts: facts_of.Facts | None, news: str, *, is_qu
         return
     if facts is not None and facts.changed_file() is None and not facts.refusals and not fresh.refusals:
         facts.settle(fresh)
+        # Circumstances are watched again, and add theirs: what only left modules have read too early ends no server.
+        late = fresh.late
         fresh.join(facts)
+        fresh.late = late
     fresh.learner = _identity()
     facts_of.store(fresh, start.stem)
     if os.path.exists(news):

@@ -130,7 +130,7 @@ def _probe(
         elif is_quick and not any(one.recipe == TEMPORARY_DIRECTORY for one in result.renewals):
             _defer(start, result, doubtful, outs[0] + ".values")
         else:
-            return _compare(start, wanted, wish, outs, result)
+            return _compare(start, wish, outs, result)
         return result, excluded
 
 
@@ -179,9 +179,7 @@ def _places(renewals: list[Renewal]) -> set[tuple[str, str]]:
     return {(one.module, one.name) for one in renewals if one.recipe.is_kept}
 
 
-def _compare(
-    start: Start, wanted: dict[str, str], wish: str, outs: list[str], first: facts_of.Facts
-) -> tuple[facts_of.Facts, dict[str, str]]:
+def _compare(start: Start, wish: str, outs: list[str], first: facts_of.Facts) -> tuple[facts_of.Facts, dict[str, str]]:
     """Watch again, and a third time if chance or a clock that was set has misled one of the two runs."""
     sources = sorted(name for name, one in first.kept.items() if one.was_set)
     again, excluded, sources = _watch_others(start, wish, outs, sources)
@@ -210,7 +208,7 @@ def _compare(
         first.files, first.directories = again.files, again.directories
         first.asked, first.listed = again.asked, again.listed
     first.fingerprint = values.fingerprint(outs[0] + ".values", _places(first.renewals))
-    return first, _judge_differing(first, differing, wanted)
+    return first, _judge_differing(first, differing)
 
 
 def _joined(found: list[list[str]]) -> list[str]:
@@ -244,7 +242,7 @@ def _unkept(look: facts_of.Facts) -> list[Renewal]:
 
 
 def _judge_differing(
-    result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, Recipe | None]], wanted: dict[str, str]
+    result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, Recipe | None]]
 ) -> dict[str, str]:
     """Add a renewal for each value that differs, or else exclude or refuse its module; return the excluded, and why."""
     excluded: dict[str, str] = {}
@@ -252,7 +250,7 @@ def _judge_differing(
         reason = values.differs(module, name)
         if recipe:
             result.renewals.append(Renewal(module, name, recipe))
-        elif owner in wanted:
+        elif owner:
             excluded[owner] = reason
         else:
             result.refusals.append(reason)
@@ -343,7 +341,7 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
         with open(out, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.readlines()
         excluding = [line for line in lines if line.startswith("exclude\t")]  # one for each reason
-        excluded = dict(line.rstrip("\n").split("\t", 2)[1:] for line in excluding)
+        excluded = _reasons(excluding)
         result = facts_of.parse("".join(lines[len(excluding) :]))
     except (OSError, ValueError):
         return _refused(start, f"its imports could not be watched: {_kind_of_end(words)}"), {}
@@ -353,6 +351,15 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
         # Without the text, which may be the value of a variable: this is stored in a file.
         result.refusals.append("it prints while it is imported")
     return result, excluded
+
+
+def _reasons(lines: list[str]) -> dict[str, str]:
+    """Return the modules of ``exclude`` lines, and why each is left out; of many reasons the first and the last."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        _, module, why = line.rstrip("\n").split("\t", 2)
+        found.setdefault(module, []).append(why)
+    return {module: "; ".join(dict.fromkeys([reasons[0], reasons[-1]])) for module, reasons in found.items()}
 
 
 _TOO_OLD = "unsnarl warm needs Python "

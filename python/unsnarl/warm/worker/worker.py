@@ -154,6 +154,9 @@ def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) 
             data[name] = entry[end + 1 :]
             os.putenv(name, data[name])
     given = dict(data)
+    first: Any = sys.modules["posix"]
+    first.environ.clear()
+    first.environ.update(given)
     for name, value in delta:
         if value is not None:
             data[name] = value
