@@ -47,8 +47,8 @@ WAYS = ("pipes", "terminal")
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "PYTHONPATH", "VIRTUAL_ENV")
 MOMENT_S = 1_700_000_000
 """Time of the manifest's files, in seconds since the epoch."""
-DRAWN = re.compile(r"(?<=/)tmp[a-z0-9_]{8}(?=/|$)")
-"""A name that `tempfile` has drawn, another one in each run."""
+DRAWN = re.compile(r"(?<=/)tmp[a-z0-9_]{8}(?=/|$)|\d{4}-\d\d-\d\d[T_-]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?")
+"""A name that `tempfile` has drawn, or a moment in a name (the logs of snakemake): another one in each run."""
 SHOWN_LINES = 6
 """Most lines of a difference that are kept."""
 
@@ -90,7 +90,7 @@ class Place:
         os.utime(path, (MOMENT_S, MOMENT_S))
 
     def files(self) -> dict[str, str]:
-        """Return kind, mode and a digest of everything that is there; names that `tempfile` has drawn are left out."""
+        """Return kind, mode and a digest of all that is there; names that differ from run to run are left out."""
         found: dict[str, list[str]] = {}
         for top in (self.work, self.home, self.temporary):
             for path in sorted(top.rglob("*")):
@@ -98,7 +98,7 @@ class Place:
                     continue
                 mode = path.lstat().st_mode
                 content = path.read_bytes() if path.is_file() else b""
-                name = DRAWN.sub("tmp…", str(path.relative_to(top.parent)))
+                name = DRAWN.sub("…", str(path.relative_to(top.parent)))
                 found.setdefault(name, []).append(f"{mode:o} {hashlib.sha256(content).hexdigest()[:16]}")
         return {name: ", ".join(sorted(each)) for name, each in found.items()}
 

@@ -1,6 +1,7 @@
 """The comparison of commands plain and warm: what two plain runs do not share counts for nothing, all else counts."""
 
 import json
+from pathlib import Path
 
 from bench.warm import every
 
@@ -15,6 +16,20 @@ def test_what_differs_between_plain_runs_is_compared_with_nothing() -> None:
     found = every.differences(plain, again, outcome("b\nin 3 s\n"))
     assert len(found) == 1
     assert found[0].startswith("stdout: ")
+
+
+def test_names_that_differ_from_run_to_run_are_no_difference(tmp_path: Path) -> None:
+    place = every.Place(tmp_path, {}, "/bin")
+    found: list[dict[str, str]] = []
+    for drawn, moment in (("tmpabcdefgh", "2026-11-28T004531.123456"), ("tmp12345678", "2026-11-29T104531.654321")):
+        place.restore()
+        (place.temporary / drawn).mkdir()
+        (place.work / "log").mkdir()
+        (place.work / "log" / f"{moment}.snakemake.log").write_text("text")
+        (place.work / "tmpdir-2026").write_text("text")
+        found.append(place.files())
+    assert found[0] == found[1]
+    assert [*found[0]] == ["work/log", "work/log/….snakemake.log", "work/tmpdir-2026", "tmp/…"]
 
 
 def test_a_status_and_a_file_count() -> None:

@@ -42,7 +42,6 @@ def test_a_library_whose_variables_the_own_file_sets(text: str, beginning: str, 
     before = _before(text)
     before.note_libraries([beginning], "math")
     assert [module for module, _ in before.of_libraries()] == (["math"] if is_blamed else [])
-    assert before.blamed == ({"math"} if is_blamed else set())
 
 
 def test_a_library_that_was_loaded_before_the_commands_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +119,6 @@ def test_what_runs_have_changed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before.note_read("Q_X", "late")
     assert before.note_directory("late")
     assert walks.is_changed("Q_", "walks")
-    assert before.blamed == {"walks"}
     before.note_libraries(["Q_", "OTHER_"], "loads")
     assert [module for module, _ in before.of_libraries()] == ["loads"]
     assert before.late() == {"Q_X", ".", "Q_*", "OTHER_*"}
