@@ -44,7 +44,9 @@ impl SegmentError {
         let hint = match errno {
             rustix::io::Errno::NOSPC | rustix::io::Errno::NOMEM => "make room, or use fewer or smaller segments",
             rustix::io::Errno::MFILE => "raise the limit of open files (`ulimit -n`)",
-            rustix::io::Errno::NOENT => "mount a tmpfs there, or use a primitive without a name",
+            rustix::io::Errno::NOENT | rustix::io::Errno::ROFS => {
+                "mount a tmpfs there, or use a primitive without a name"
+            }
             _ => "see `unsnarl ipc list`",
         };
         let what = format!("{what}: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()));

@@ -8,6 +8,7 @@
 
 use crate::syscall::{Bytes, close, limits, open, read_file, stat};
 use core::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// How the worker relates to the caller's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,16 +224,35 @@ fn size_of_terminal(fd: i32) -> Option<[u16; 4]> {
     (rc == 0).then_some([size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel])
 }
 
-/// Returns the directory of this executable.
+/// Returns the directory of this executable; where `/proc` is not mounted, of the path by which it was executed.
 pub(crate) fn own_directory() -> Option<Bytes> {
-    let exe = crate::syscall::readlink(b"/proc/self/exe")?;
+    let exe = crate::syscall::readlink(b"/proc/self/exe").or_else(executed_path)?;
     let slash = exe.iter().rposition(|b| *b == b'/')?;
     Some(exe[..slash].to_vec())
+}
+
+/// Returns the path that was given to `execve(2)`, with all links followed.
+fn executed_path() -> Option<Bytes> {
+    // SAFETY: the kernel's auxiliary vector is read; 0 if it has no such entry.
+    let address = unsafe { libc::getauxval(libc::AT_EXECFN) };
+    if address == 0 {
+        return None;
+    }
+    let pointer = core::ptr::with_exposed_provenance::<libc::c_char>(usize::try_from(address).ok()?);
+    // SAFETY: the kernel has put a string with an end there, which lives as long as the process.
+    let path = unsafe { core::ffi::CStr::from_ptr(pointer) };
+    let path = std::fs::canonicalize(std::ffi::OsStr::from_bytes(path.to_bytes())).ok()?;
+    Some(path.into_os_string().into_vec())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_executed_path_is_that_of_the_executable() {
+        assert_eq!(executed_path(), crate::syscall::readlink(b"/proc/self/exe"));
+    }
 
     #[test]
     fn the_mount_of_the_root_is_found() {
