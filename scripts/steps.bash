@@ -1,4 +1,4 @@
-# Runs named steps one after another, one more in the background, and prints a summary. To be sourced.
+# Runs named steps one after another, others in the background, and prints a summary. To be sourced.
 #
 #   step NAME SECONDS COMMAND...       runs COMMAND under a time limit, with a header and its duration
 #   step_by_turn HALF TURN NAME SECONDS COMMAND...  the same, if TURN is even for half 0, odd for half 1, or empty

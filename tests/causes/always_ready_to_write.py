@@ -7,9 +7,9 @@ import asyncio, socket
 here, there = socket.socketpair()
 here.setblocking(False)
 count = 0
-def writable():
+def writable():  # writable
     global count
-    count += 1  # writable
+    count += 1
 async def main():
     asyncio.get_running_loop().add_writer(here, writable)
     await asyncio.sleep(1)

@@ -7,8 +7,8 @@ import asyncio, socket
 here, there = socket.socketpair()
 here.setblocking(False)
 there.close()
-def readable():
-    here.recv(100)  # readable
+def readable():  # readable
+    here.recv(100)
 async def main():
     asyncio.get_running_loop().add_reader(here, readable)
     await asyncio.sleep(1)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import types
 from asyncio import tasks as asyncio_tasks
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
-from unsnarl.trace import recordings, task_file
+from unsnarl.trace import loops, recordings, task_file, traced
 from unsnarl.trace.findings import account, rounds
-from unsnarl.trace.loop_rounds import GivingWay as Noted
-from unsnarl.trace.loop_rounds import LoopRounds
+from unsnarl.trace.loop_rounds import Counted, Looks, LoopRounds
 from unsnarl.trace.model import RUNNING, Location, Process
 from unsnarl.trace.traced import trio_tasks
-from unsnarl.trace.traced.giving_way import MOST_STACKS, GivingWay
-from unsnarl.trace.traced.tasks import NEW, SUFFIX, TaskWaits
+from unsnarl.trace.traced.giving_way import AT_ONCE_NS, ENTRY, FINDS, LOOKS, MOST_STACKS, GivingWay
+from unsnarl.trace.traced.tasks import END, NEW, SUFFIX, TaskWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from pathlib import Path
 
 
 @types.coroutine
@@ -44,11 +44,15 @@ async def wait(what: asyncio.Future[None]) -> None:
     await what
 
 
-class OwnTask(asyncio.Task[None]):
-    """A task of the program's own class, which cannot be asked."""
+class RudeTask(asyncio_tasks._PyTask):  # type: ignore[name-defined, misc]
+    """A task of the program's own class, which cannot be asked while it is looked at."""
 
-    def get_coro(self) -> Any:
-        raise RuntimeError("not now")
+    is_rude = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("get_coro", "_fut_waiter") and type(self).is_rude:
+            raise RuntimeError("not now")
+        return super().__getattribute__(name)
 
 
 class Gathered(GivingWay):
@@ -104,7 +108,18 @@ def test_a_task_that_was_woken_is_not_noted() -> None:
 
 
 def test_a_task_that_cannot_be_asked_ends_no_loop() -> None:
-    assert noted(give_way, task=OwnTask) == set()
+    gathered = Gathered()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        task = RudeTask(give_way(), loop=loop)
+        await asyncio.sleep(0)
+        for RudeTask.is_rude in (True, False):
+            gathered.note(loop)
+        await task
+
+    asyncio.run(main())
+    assert gathered.functions == [set(), {"__sleep0"}]
 
 
 def test_callbacks_and_other_loops_are_no_tasks() -> None:
@@ -112,50 +127,99 @@ def test_callbacks_and_other_loops_are_no_tasks() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        handle = loop.call_soon(print)
-        handle.cancel()
-        loop.call_soon(gathered.functions.clear)
+        loop.call_soon(print).cancel()
+        loop.call_soon([].clear)
+        loop.call_soon(object().__repr__)
         gathered.note(loop)
 
     asyncio.run(main())
     gathered.note(types.SimpleNamespace(_ready=None))
-    assert gathered.functions == [set()]
+    assert gathered.functions == [set(), set()]
+
+
+def test_the_callbacks_of_ready_sockets_are_noted_after_a_round_that_found_one_at_once() -> None:
+    gathered = GivingWay()
+    here, there = socket.socketpair()
+
+    def readable() -> None:
+        pass
+
+    def writable() -> None:
+        pass
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(here, readable)
+        loop.add_reader(other[0], [].clear)
+        gathered.add_empty(AT_ONCE_NS)
+        there.send(b"x")
+        gathered.add_empty(AT_ONCE_NS + 1)
+        gathered.add_empty(AT_ONCE_NS)
+        loop.add_writer(here, writable)
+        gathered.add_empty(AT_ONCE_NS)
+
+    with here, there, (other := socket.socketpair())[0], other[1]:
+        other[1].send(b"x")
+        asyncio.run(main())
+    gathered.add_empty(AT_ONCE_NS)  # no loop runs
+    found = {stack[0][1].rpartition(".")[2]: fields[2] for fields, stack in gathered.entries() if fields[0] == FINDS}
+    assert found == {"readable": "2", "writable": "1"}
 
 
 def test_stacks_are_bounded() -> None:
     gathered = GivingWay()
     for number in range(2 * MOST_STACKS):
         gathered.add([(("app.py", "spin", number),)])
-    entries = list(gathered.entries())
-    assert len(entries) == MOST_STACKS
-    assert {fields[2] for fields, _ in entries} == {str(2 * MOST_STACKS)}
+    (kind, _, ready, *_), _ = next(entries := iter(gathered.entries()))
+    assert (kind, ready) == (LOOKS, str(2 * MOST_STACKS))
+    assert len(list(entries)) == MOST_STACKS
 
 
 SLEEP = [Location("/lib/asyncio/tasks.py", "__sleep0", 700), Location("/lib/asyncio/tasks.py", "sleep", 740)]
-SPINS = Location("/srv/app.py", "spin", 8)
+SPINS, OTHER = Location("/srv/app.py", "spin", 8), Location("/srv/app.py", "other", 9)
+HANDLE = Location("/lib/asyncio/events.py", "Handle._run", 89)
 ROUND = Location("/usr/lib/python3/asyncio/base_events.py", "BaseEventLoop._run_once", 2000)
 
 
-def busy_loop(*giving: Noted, own_ns: int = LENGTH) -> Process:
+def busy_loop(looks: Looks, *giving: Counted, own_ns: int = LENGTH) -> Process:
     """Return a run of one loop that makes rounds all the time; ``own_ns`` is the loop's own work."""
     other = Location("/srv/app.py", "work", 3)
     tables: dict[str, Any] = {
         "locations": {"1": [ROUND.file, ROUND.function, ROUND.line], "2": [other.file, other.function, other.line]},
         "nodes": {"1": [0, 1], "2": [1, 2]},
-        "stacks": [[0, RUNNING, 1, own_ns], [0, RUNNING, 2, LENGTH - own_ns]],
+        "stacks": [[0, RUNNING, 1, own_ns], *([[0, RUNNING, 2, LENGTH - own_ns]] if own_ns < LENGTH else [])],
         "imports": [],
     }
     main = thread(0, "MainThread", running_ns=LENGTH)
     run = process(length_ns=LENGTH, threads=[main], **tables)
-    return replace(run, loop_rounds=LoopRounds(giving=list(giving)))
+    return replace(run, loop_rounds=LoopRounds(giving=list(giving), looks={0: looks}))
 
 
 def test_a_loop_whose_tasks_give_way_in_most_rounds_is_found_with_the_program_s_line() -> None:
-    [found] = rounds.findings(busy_loop(Noted(0, 100, 50, [*SLEEP, SPINS])))
-    assert (found.kind, found.thread, found.place) == ("rounds", "MainThread", str(SPINS))
+    often, seldom = Counted(0, 30, [*SLEEP, SPINS]), Counted(0, 20, [*SLEEP, OTHER])
+    [found] = rounds.findings(busy_loop(Looks(ready=100, gave=50), seldom, often))
+    assert (found.kind, found.severity, found.place) == ("rounds", "severe", str(SPINS))
+    assert "gives way" in found.title
 
 
-def called_loop(takes: int, *, own_ns: int = LENGTH * 9 // 10) -> Process:
+@pytest.mark.parametrize(
+    ("looks", "own_ns"),
+    [(Looks(ready=9, gave=9), LENGTH), (Looks(ready=100, gave=100), LENGTH // 2), (Looks(ready=100, gave=49), LENGTH)],
+    ids=["too few rounds", "callbacks compute", "in less than half of the rounds"],
+)
+def test_other_loops_do_not_give_way(looks: Looks, own_ns: int) -> None:
+    assert rounds.findings(busy_loop(looks, Counted(0, looks.gave, [*SLEEP, SPINS]), own_ns=own_ns)) == []
+
+
+def test_the_callback_of_what_is_ready_is_named_where_the_program_has_one() -> None:
+    run = called_loop(looks := Looks(empty=100, at_once=100))
+    library = Location("/lib/asyncio/selector_events.py", "BaseSelectorEventLoop._read_from_self", 9)
+    for found, place in ((SPINS, SPINS), (library, Location("/srv/app.py", "readable", 5))):
+        finds = LoopRounds(looks={0: looks}, finds=[Counted(0, 90, [found]), Counted(0, 9, [OTHER])])
+        assert rounds.findings(replace(run, loop_rounds=finds))[0].place == str(place)
+
+
+def called_loop(looks: Looks, *, own_ns: int = LENGTH * 9 // 10) -> Process:
     """Return a run of one loop that calls a function of the program in a small part of its time."""
     callback, runs = Location("/srv/app.py", "readable", 5), Location("/lib/asyncio/events.py", "Handle._run", 89)
     tables: dict[str, Any] = {
@@ -164,60 +228,76 @@ def called_loop(takes: int, *, own_ns: int = LENGTH * 9 // 10) -> Process:
             for number, line in enumerate((ROUND, runs, callback, SPINS), 1)
         },
         "nodes": {"4": [0, 4], "1": [4, 1], "2": [1, 2], "3": [2, 3]},
-        "stacks": [[0, RUNNING, 1, own_ns // 2], [0, RUNNING, 2, own_ns // 2], [0, RUNNING, 3, LENGTH - own_ns]],
+        "stacks": [[0, RUNNING, 1, own_ns], [0, RUNNING, 3, LENGTH - own_ns]],
         "imports": [],
     }
-    return process(
-        length_ns=LENGTH,
-        threads=[thread(0, "MainThread", running_ns=LENGTH) | {"takes": takes, "lock_waits": 0}],
-        **tables,
-    )
+    run = process(length_ns=LENGTH, threads=[thread(0, "MainThread", running_ns=LENGTH)], **tables)
+    return replace(run, loop_rounds=LoopRounds(looks={0: looks}))
 
 
-OFTEN = rounds.LOOKS_PER_S * LENGTH // 1_000_000_000
+@pytest.mark.parametrize(
+    ("looks", "words"),
+    [
+        (Looks(ready=9, empty=100, at_once=50), ("severe", "is ready each time, and it mostly calls")),
+        (Looks(ready=100, empty=99, at_once=99), ("notable", "make one another ready, mostly at")),
+        (Looks(ready=9, empty=100, at_once=49), None),
+    ],
+    ids=["something is ready", "callbacks schedule callbacks", "the loop waits"],
+)
+def test_why_a_loop_goes_round_is_told_by_what_its_rounds_began_with(
+    looks: Looks, words: tuple[str, str] | None
+) -> None:
+    found = [(one.severity, one.title.split(": ", 1)[1]) for one in rounds.findings(called_loop(looks))]
+    in_c = replace(run := called_loop(looks), stacks=[*run.stacks, (0, RUNNING, 2, LENGTH)])
+    assert rounds.findings(in_c) == []
+    assert found == ([(words[0], f"{CAUSES[words[1]]} /srv/app.py:5 in readable")] if words else [])
+    assert rounds.findings(called_loop(looks, own_ns=LENGTH // 2)) == []
 
 
-def test_a_loop_that_always_finds_something_ready_is_found_with_what_it_calls() -> None:
-    [found] = rounds.findings(called_loop(OFTEN))
-    assert (found.kind, found.place) == ("rounds", "/srv/app.py:5 in readable")
-    run = called_loop(OFTEN)
+CAUSES = {
+    "is ready each time, and it mostly calls": "a socket, a file or a timer is ready each time, and it mostly calls",
+    "make one another ready, mostly at": "callbacks and tasks make one another ready, mostly at",
+}
+
+
+def test_what_a_loop_does_between_callbacks_is_its_own_work_in_the_account() -> None:
+    run = called_loop(Looks())
     assert [(part.what, str(part.place)) for part in account.parts_of(run, [0])] == [
         ("computing in the event loop itself", "None"),
         ("computing", "/srv/app.py:5 in readable"),
     ]
-    run = replace(run, loop_rounds=LoopRounds(giving=[Noted(0, 100, 80, [*SLEEP, SPINS])]))
-    assert rounds.findings(run)[0].place == str(SPINS)
-
-
-@pytest.mark.parametrize("run", [called_loop(OFTEN - 1), called_loop(OFTEN, own_ns=LENGTH // 2)])
-def test_a_loop_that_waits_or_computes_in_callbacks_is_not_found(run: Process) -> None:
-    assert rounds.findings(run) == []
 
 
 @pytest.mark.parametrize(
-    "run",
+    ("stack", "is_own"),
     [
-        busy_loop(Noted(0, 100, 49, [*SLEEP, SPINS])),
-        busy_loop(Noted(0, 9, 9, [*SLEEP, SPINS])),
-        busy_loop(Noted(0, 100, 100, [*SLEEP, SPINS]), own_ns=LENGTH // 2),
+        ([ROUND, SPINS], True),
+        ([Location("/lib/asyncio/base_events.py", "BaseEventLoop.run_forever", 608), SPINS], True),
+        ([Location("/srv/app.py", "sleep", 5), HANDLE, ROUND, SPINS], False),
+        ([HANDLE, ROUND, SPINS], False),  # a callback in C
+        ([*SLEEP, HANDLE, ROUND, SPINS], True),
     ],
-    ids=["in less than half of the rounds", "too few rounds", "callbacks compute"],
+    ids=["a round", "between two", "the program's own sleep", "a callback in C", "a task that gives way"],
 )
-def test_other_loops_are_not_found(run: Process) -> None:
-    assert rounds.findings(run) == []
+def test_what_is_a_loop_s_own_work(stack: list[Location], is_own: bool) -> None:
+    assert loops.is_own_round(stack) == is_own
 
 
 def test_what_is_written_is_read_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = TaskWaits()
     sampler._path = str(tmp_path / "one.tasks")
-    monkeypatch.setattr("_thread.get_native_id", lambda: busy_loop().threads[0].tid)
+    monkeypatch.setattr("_thread.get_native_id", lambda: busy_loop(Looks()).threads[0].tid)
     sampler._add_giving([(("/srv/app.py", "spin\n", 8), ("<string>", "<module>", 1))])
     sampler._add_giving([])
+    sampler._giving.add_empty(AT_ONCE_NS)
+    sampler._giving.add_empty(AT_ONCE_NS + 1)
     sampler.end()
-    run = busy_loop()
+    run = busy_loop(Looks())
     text = (tmp_path / "one.tasks").read_text()
-    [found] = task_file.giving_way(text + "\ngives\x1f0\x1fmany", run.threads)
-    assert (found.thread, found.looked_at, found.count) == (0, 2, 1)
+    broken = "\ngives\x1f0\x1fmany\nlooks\x1f10\x1f1\nlooks\x1f10\x1f1\x1f2\x1f3\x1f4\x1f5"
+    assert task_file.looks(text + broken, run.threads) == {0: Looks(ready=2, gave=1, empty=2, at_once=1)}
+    [found] = task_file.counted(text + broken, run.threads, ENTRY)
+    assert (found.thread, found.count) == (0, 1)
     assert found.stack == [Location("/srv/app.py", "spin?", 8), Location("<string>", "<module>", 1)]
     assert task_file.parse(text, run.threads) == []
 
@@ -289,7 +369,27 @@ def test_a_process_that_is_killed_while_it_replaces_its_file_leaves_the_new_one(
     recording = tmp_path / "7-1.trace"
     whole, new = (tmp_path / f"7-1{suffix}" for suffix in (SUFFIX, SUFFIX + NEW))
     assert recordings._text_of_tasks(recording) is None
-    new.write_text("new")
-    assert recordings._text_of_tasks(recording) == "new"
+    new.write_text("cut")
+    assert recordings._text_of_tasks(recording) is None
+    new.write_text(f"new\n{END}")
+    assert recordings._text_of_tasks(recording) == f"new\n{END}"
     whole.write_text("whole")
     assert recordings._text_of_tasks(recording) == "whole"
+
+
+def test_the_file_is_written_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    sampler = TaskWaits()
+    sampler._path = str(tmp_path / "one.tasks")
+    sampler._add_giving([])
+    assert (tmp_path / "one.tasks").read_text().endswith(END)
+    (tmp_path / "one.tasks").unlink()
+    with sampler._writing:
+        sampler._write()  # another thread does so
+    assert list(tmp_path.iterdir()) == []
+    sampler._write()
+    assert (tmp_path / "one.tasks").exists()
+
+
+def test_every_file_that_runs_in_a_loop_is_the_recorder_s() -> None:
+    names = {path.stem for path in Path(traced.__file__).parent.glob("*.py")} - {"__init__", "detachment", "recording"}
+    assert {Path(name).stem for name in account.RECORDER} == names

@@ -42,23 +42,37 @@ FEEDS = [
     ("/lib/multiprocessing/connection.py", "Connection._send", 384),
     ("/lib/multiprocessing/queues.py", "Queue._feed", 268),
 ]
-JOINS = [("/lib/threading.py", "Thread.join", 1092), ("/lib/multiprocessing/queues.py", "Queue._finalize_join", 217)]
+JOINS = [
+    ("/lib/threading.py", "Thread.join", 1092),
+    ("/lib/multiprocessing/queues.py", "Queue._finalize_join", 217),
+    ("/lib/multiprocessing/util.py", "_exit_function", 352),
+]
 
 
 @pytest.mark.parametrize(
-    ("feeds_ns", "joins_ns", "waited_ns"),
-    [(LENGTH, LENGTH // 2, LENGTH // 2), (LENGTH, queues.LONG_NS - 1, 0), (0, LENGTH, 0), (LENGTH, 0, 0)],
+    ("feeds_ns", "joins_ns", "joins", "severity"),
+    [
+        (LENGTH, LENGTH // 2 + 1, JOINS, "severe"),
+        (LENGTH, LENGTH // 2, JOINS, "notable"),
+        (LENGTH, LENGTH // 2, JOINS[:2], None),  # `join_thread`, before the end
+        (LENGTH, min(queues.LONG_NS, LENGTH // 10) - 1, JOINS, None),
+        (0, LENGTH, JOINS, None),
+        (LENGTH, 0, JOINS, None),
+    ],
 )
-def test_a_process_at_its_end_waits_for_a_reader(feeds_ns: int, joins_ns: int, waited_ns: int) -> None:
+def test_a_process_at_its_end_waits_for_a_reader(
+    feeds_ns: int, joins_ns: int, joins: list[tuple[str, str, int]], severity: str | None
+) -> None:
+    lines = [*FEEDS, *joins]
     tables: dict[str, Any] = {
-        "locations": {str(number): list(line) for number, line in enumerate([*FEEDS, *JOINS], 1)},
-        "nodes": {"1": [2, 1], "2": [0, 2], "3": [4, 3], "4": [0, 4]},
+        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
+        "nodes": {"1": [2, 1], "2": [0, 2], "3": [4, 3], "4": [5 if len(lines) > 4 else 0, 4], "5": [0, 5]},
         "stacks": [[1, IN_IO, 1, feeds_ns], [0, LOCK, 3, joins_ns]],
     }
     threads = [thread(0, "MainThread", on_lock_ns=joins_ns), thread(1, "QueueFeederThread", io_ns=feeds_ns)]
     found = queues.findings(process(length_ns=LENGTH, threads=threads, **tables))
-    assert [(one.kind, one.thread, one.figures["waited_ns"]) for one in found] == (
-        [("unread-queue", "MainThread", waited_ns)] if waited_ns else []
+    assert [(one.kind, one.thread, one.severity, one.figures["waited_ns"]) for one in found] == (
+        [("unread-queue", "MainThread", severity, joins_ns)] if severity else []
     )
 
 

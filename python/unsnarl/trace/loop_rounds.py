@@ -16,20 +16,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GivingWay:
-    """How often tasks of a thread's loop gave way at one stack.
+class Counted:
+    """How often something was seen of a thread's loop.
 
     Attributes:
         thread: the thread's number.
-        looked_at: rounds that were looked at, of those for which something was ready.
-        count: the rounds before which such a task had given way.
-        stack: the lines of such a task, the innermost first.
+        count: the rounds, of those that were looked at, in which it was seen.
+        stack: the lines of a task, the innermost first, or the first line of a callback.
     """
 
     thread: int
-    looked_at: int
     count: int
     stack: list[Location]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The rounds of a thread's loop that were looked at, as `traced/giving_way.py` counts them."""
+
+    ready: int = 0
+    gave: int = 0
+    empty: int = 0
+    at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +48,17 @@ class LoopRounds:
         until_ns: until when rounds were watched.
         threads: the numbers of the threads whose rounds were watched, and from when on.
         long: the number of a thread, and when long rounds of its loop began and ended.
-        giving: which tasks gave way.
+        giving: at which stacks tasks gave way before a round.
+        finds: the callbacks of what was ready again after a round that had found something at once.
+        looks: the rounds that were looked at, by the number of the thread.
     """
 
     until_ns: int = 0
     threads: dict[int, int] = field(default_factory=dict[int, int])
     long: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    giving: list[GivingWay] = field(default_factory=list["GivingWay"])
+    giving: list[Counted] = field(default_factory=list["Counted"])
+    finds: list[Counted] = field(default_factory=list["Counted"])
+    looks: dict[int, Looks] = field(default_factory=dict[int, "Looks"])
 
     def within(self, thread: int, begin_ns: int, length_ns: int) -> list[int]:
         """Return how long the parts of a stretch of a thread are that lie in one long round each.

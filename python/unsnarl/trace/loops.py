@@ -87,9 +87,15 @@ _OWN_FILES = (
 )
 """The ends of the files whose functions are a loop's own work in a round, and the way in and out of a task."""
 
-_OWN_FUNCTIONS = frozenset(
-    ("sleep", "__sleep0", "AsyncIOBackend.sleep", "TrioBackend.sleep", "BaseSelectorEventLoop._process_events")
+_OWN_FUNCTIONS = (
+    ("asyncio/tasks.py", "sleep"),
+    ("asyncio/tasks.py", "__sleep0"),
+    ("asyncio/selector_events.py", "BaseSelectorEventLoop._process_events"),
+    ("anyio/_backends/_asyncio.py", "AsyncIOBackend.sleep"),
+    ("anyio/_backends/_trio.py", "TrioBackend.sleep"),
 )
+"""The ends of other files, and their functions, of which the same is so."""
+
 _STARTS = ("BaseEventLoop.create_task", "Nursery.start_soon", "GenericNursery.start_soon", "Runner.spawn_impl")
 """Functions in _OWN_FILES that a program calls for work of its own: new tasks."""
 
@@ -127,7 +133,13 @@ def callback(stack: list[Location]) -> list[Location]:
 def is_own_work(line: Location) -> bool:
     """Tell whether a thread with this innermost line does the work of its loop, and none of a callback."""
     is_of_loop = line.file.endswith(_OWN_FILES) or line.file.startswith("<attrs generated methods outcome")
-    return line.function in _OWN_FUNCTIONS or (is_of_loop and line.function not in _STARTS)
+    own = any(line.function == function and line.file.endswith(file) for file, function in _OWN_FUNCTIONS)
+    return own or (is_of_loop and line.function not in _STARTS)
+
+
+def is_callback_in_c(stack: Sequence[Location]) -> bool:
+    """Tell whether a loop of asyncio has called C code at a stack: a callback, or a step into or out of a task."""
+    return bool(stack) and _is_run_by(ASYNCIO, stack[0])
 
 
 def is_in_loop(stack: Sequence[Location]) -> bool:
@@ -138,7 +150,7 @@ def is_in_loop(stack: Sequence[Location]) -> bool:
 
 def is_own_round(stack: list[Location]) -> bool:
     """Tell whether a stack is that of a loop between its callbacks, or of one that consists of the loop's own code."""
-    return is_in_loop(stack) and all(map(is_own_work, _below_loop(stack)))
+    return is_in_loop(stack) and not is_callback_in_c(stack) and all(map(is_own_work, _below_loop(stack)))
 
 
 def _below_loop(stack: list[Location]) -> list[Location]:

@@ -14,6 +14,7 @@ from unsnarl import _native
 from unsnarl.errors import HintedError
 from unsnarl.trace import loop_rounds, model, task_file
 from unsnarl.trace.traced import tasks
+from unsnarl.trace.traced.giving_way import ENTRY, FINDS
 from unsnarl.trace.traced.recording import SUFFIX, UNTRACED_SUFFIX
 
 
@@ -79,17 +80,20 @@ def _read_file(path: Path) -> model.Process:
     if text is None:
         return process  # no loop was sampled
     rounds = loop_rounds.parse(text, process.threads, process.started_ns)
-    rounds = replace(rounds, giving=task_file.giving_way(text, process.threads))
+    giving, finds = (task_file.counted(text, process.threads, kind) for kind in (ENTRY, FINDS))
+    rounds = replace(rounds, giving=giving, finds=finds, looks=task_file.looks(text, process.threads))
     return replace(process, tasks=task_file.parse(text, process.threads), loop_rounds=rounds)
 
 
 def _text_of_tasks(path: Path) -> str | None:
-    """Return what the file next to a recording says; of a process that was killed just then, its new one."""
-    for suffix in (tasks.SUFFIX, tasks.SUFFIX + tasks.NEW):
+    """Return what the file next to a recording says; of a process that was killed as it replaced it, its new one."""
+    for suffix in (tasks.SUFFIX, tasks.SUFFIX + tasks.NEW, tasks.SUFFIX):
         try:
-            return path.with_suffix(suffix).read_text(encoding="utf-8", errors="replace")
+            text = path.with_suffix(suffix).read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
+        if suffix == tasks.SUFFIX or text.endswith(f"\n{tasks.END}"):
+            return text
     return None
 
 

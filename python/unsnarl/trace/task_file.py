@@ -5,9 +5,9 @@ Pure: text in, data out. Entries that cannot be read are skipped.
 
 from __future__ import annotations
 
-from unsnarl.trace.loop_rounds import GivingWay
+from unsnarl.trace.loop_rounds import Counted, Looks
 from unsnarl.trace.model import Location, TaskWaits, Thread
-from unsnarl.trace.traced.giving_way import ENTRY
+from unsnarl.trace.traced.giving_way import LOOKS
 from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD
 
 _NUMBERS = 7
@@ -31,22 +31,37 @@ def parse(text: str, threads: list[Thread]) -> list[TaskWaits]:
     return sorted(result, key=lambda waits: -waits.task_ns)
 
 
-def giving_way(text: str, threads: list[Thread]) -> list[GivingWay]:
-    """Return which tasks gave way, the most frequent first."""
+def counted(text: str, threads: list[Thread], kind: str) -> list[Counted]:
+    """Return what was counted in the entries of a kind (`traced/giving_way.py`), the most frequent first."""
     numbers = {thread.tid: number for number, thread in enumerate(threads)}
-    result: list[GivingWay] = []
+    result: list[Counted] = []
     for entry in text.split("\n"):
-        kind, *fields = entry.split(FIELD)
-        if kind != ENTRY:
+        of, *fields = entry.split(FIELD)
+        if of != kind:
             continue
         try:
-            tid, looked_at, count = map(int, fields[:3])
-            stack = [_location(line) for line in fields[3:]]
+            tid, count = map(int, fields[:2])
+            stack = [_location(line) for line in fields[2:]]
         except ValueError:
             continue
         if tid in numbers and stack:
-            result.append(GivingWay(numbers[tid], looked_at, count, stack))
-    return sorted(result, key=lambda giving: -giving.count)
+            result.append(Counted(numbers[tid], count, stack))
+    return sorted(result, key=lambda one: -one.count)
+
+
+def looks(text: str, threads: list[Thread]) -> dict[int, Looks]:
+    """Return which rounds of loops were looked at, by the number of the thread."""
+    numbers = {thread.tid: number for number, thread in enumerate(threads)}
+    result: dict[int, Looks] = {}
+    for entry in text.split("\n"):
+        kind, *fields = entry.split(FIELD)
+        if kind == LOOKS:
+            try:
+                tid, ready, gave, empty, at_once = map(int, fields)
+                result |= {numbers[tid]: Looks(ready, gave, empty, at_once)} if tid in numbers else {}
+            except ValueError:
+                continue
+    return result
 
 
 def _location(text: str) -> Location:

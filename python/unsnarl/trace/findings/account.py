@@ -50,7 +50,9 @@ _FOR_WORK = "waiting for work or for other threads"
 IDLE = frozenset((_FOR_WORK, _IN_LOOP))
 """What a thread does that has nothing to do."""
 
-RECORDER = tuple(f"unsnarl/trace/traced/{name}.py" for name in ("tasks", "task_stacks", "trio_tasks"))
+RECORDER = tuple(
+    f"unsnarl/trace/traced/{name}.py" for name in ("giving_way", "long_rounds", "tasks", "task_stacks", "trio_tasks")
+)
 """The ends of the files whose functions sample an event loop's tasks, at most a hundredth of the time."""
 
 OWN_THREADS = "threads of C code, or another process"
@@ -391,8 +393,8 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
     what = _WITHOUT_STACK[state]
     if is_recording(process, node):
         return "recording", None
-    if state == WAITING or (state == RUNNING and loops.is_own_round(process.own_stack(node))):
-        return what if state == WAITING else _OWN_ROUND, None
+    if state in (WAITING, RUNNING):
+        return _computing(process, node) if state == RUNNING else (what, None)
     if state == LOCK or (state == IN_IO and process.is_in_wait(node)):
         if is_for_work(process, node):
             return _FOR_WORK, process.program_line_of(node)
@@ -403,6 +405,12 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
     if state == IN_IO or waits_for == _FOR_CHILD:
         what = waits_for  # `Popen.wait` with a timeout sleeps between two looks
     return what, process.program_line_of(node)
+
+
+def _computing(process: Process, node: int) -> tuple[str, Location | None]:
+    if loops.is_own_round(process.own_stack(node)):
+        return _OWN_ROUND, None
+    return _WITHOUT_STACK[RUNNING], process.program_line_of(node)
 
 
 def is_recording(process: Process, node: int) -> bool:

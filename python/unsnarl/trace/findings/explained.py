@@ -72,7 +72,7 @@ RULES = (
         ),
     ),
     # A loop that goes round looks into its selector in each round.
-    Rule(("rounds",), ("short-calls",), _of_one_thread),
+    Rule(("rounds",), ("spinning", "short-calls"), _of_one_thread),
     # The thread of a timer is woken by its deadline, as it wants to be.
     Rule(("thread-per-timer",), ("polling",), _of_a_timer),
     # Of many threads, neither all stacks nor all waits have a cause alone.

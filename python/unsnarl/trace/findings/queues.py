@@ -22,7 +22,12 @@ LONG_NS = 500_000_000
 _FEEDS, _SENDS, _JOINS = "Queue._feed", "Connection._send", "Queue._finalize_join"
 """The functions that write a queue's items into its pipe, that wait for room there, and for the thread that does so."""
 
-_SENDS_IN = "multiprocessing/connection.py"
+_AT_EXIT, _OF_PROCESSES = "_exit_function", (PUTS_IN, "multiprocessing/connection.py", "multiprocessing/util.py")
+"""The function below which a process at its end does that, and the ends of the files of all these."""
+
+UNREAD_SHARE = 0.1
+"""The least share of the process's life that it waits so."""
+
 _PUT, _QUEUES = "Queue.put", "/queue.py"
 _WAIT, _THREADING = "Condition.wait", "/threading.py"
 
@@ -51,19 +56,19 @@ def unread(process: Process) -> list[Finding]:
     for number, state, node, time_ns in process.stacks:
         if state not in (LOCK, IN_IO):
             continue
-        functions = {line.function for line in process.stack(node) if line.file.endswith((PUTS_IN, _SENDS_IN))}
+        functions = {line.function for line in process.stack(node) if line.file.endswith(_OF_PROCESSES)}
         if {_FEEDS, _SENDS} <= functions:
             sending[number] += time_ns
-        elif _JOINS in functions:
+        elif {_JOINS, _AT_EXIT} <= functions:
             joining[number] += time_ns
     waited_ns = min(max(sending.values(), default=0), max(joining.values(), default=0))
-    if waited_ns < LONG_NS:
+    if waited_ns < max(LONG_NS, UNREAD_SHARE * process.length_ns):
         return []
     feeder, joiner = (max(times, key=lambda number: times[number]) for times in (sending, joining))
     return [
         Finding(
             "unread-queue",
-            SEVERE,
+            SEVERE if 2 * waited_ns > process.length_ns else NOTABLE,
             f"the process was at its end for {duration(waited_ns)}, and waited until what it had put into a queue "
             "between processes was read",
             [

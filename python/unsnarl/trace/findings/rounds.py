@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from unsnarl.trace import loops, source
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.loop_rounds import Counted, Looks
 from unsnarl.trace.model import RUNNING, Location, Process
 
 if TYPE_CHECKING:
@@ -29,10 +30,7 @@ OWN_SHARE = 0.6
 """The least share of that time that is the loop's own: less is the work of callbacks, which may give way meanwhile."""
 
 LEAST_ROUNDS, ROUNDS_SHARE = 10, 0.5
-"""The least number of rounds that were looked at from inside, and the share of them before which a task gave way."""
-
-LOOKS_PER_S = 20_000
-"""The least number of calls a second of a loop that finds something ready each time: on a busy machine they are few."""
+"""The least number of rounds that were looked at inside, and the share of them that tells why a loop goes round."""
 
 GIVING_SHARE = 0.002
 """The least share of that time in which a task just gives way, in loops that are seen from outside only.
@@ -44,6 +42,41 @@ machine, three to five show it at all.
 _SLEEPS_FOR_NOTHING = re.compile(r"\bawait [\w.]*sleep\(0(?:\.0*)?\)")
 
 
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why a loop goes round: what is said of it before the place, a detail, and what to do instead.
+
+    Attributes:
+        is_idle: whether the rounds are for nothing, and no way to pass work on.
+    """
+
+    why: str
+    detail: str
+    instead: str
+    is_idle: bool
+
+
+_GIVING = _Cause(
+    "a task gives way again and again, at",
+    "a task that gives way is ready again at once, so the loop never waits",
+    "await what the task waits for (an Event, a Queue, a Future). A task that computes gives way less often",
+    is_idle=True,
+)
+_READY = _Cause(
+    "a socket, a file or a timer is ready each time, and it mostly calls",
+    "a socket has room to write nearly always, and one whose peer has closed it can always be read",
+    "where the callback has nothing to do, remove the reader or writer until it has; where it does little, do more by "
+    "one call (a buffer, a batch)",
+    is_idle=True,
+)
+_AGAIN = _Cause(
+    "callbacks and tasks make one another ready, mostly at",
+    "each of them does less than the loop has to do for it",
+    "do more by one callback: pass items on in batches, or call the next step instead of scheduling it",
+    is_idle=False,
+)
+
+
 @dataclass(slots=True)
 class _Loop:
     """What a thread does with the GIL in its event loop; times by place of the program.
@@ -51,6 +84,7 @@ class _Loop:
     Attributes:
         running_ns: the time in the loop.
         own_ns: the part of it that is the loop's own work.
+        in_c_ns: the part in C code that the loop calls: a callback, or the few steps into and out of a task.
         is_watched: whether the rounds are asyncio's own.
         giving: the time in which a task just gives way.
         called: the time in callbacks.
@@ -58,6 +92,7 @@ class _Loop:
 
     running_ns: int = 0
     own_ns: int = 0
+    in_c_ns: int = 0
     is_watched: bool = False
     giving: dict[Location, int] = field(default_factory=lambda: defaultdict[Location, int](int))
     called: dict[Location, int] = field(default_factory=lambda: defaultdict[Location, int](int))
@@ -72,11 +107,18 @@ class _Loop:
             return
         self.is_watched |= loops.is_in_round(stack)
         self.running_ns += time_ns
+        if loops.is_callback_in_c(stack):
+            self.in_c_ns += time_ns
+            return
         self.own_ns += time_ns if loops.is_own_work(stack[0]) else 0
-        if not loops.is_own_round(stack):
-            callback = process.program_line(loops.callback(stack))
-            if callback is not None:
-                self.called[callback] += time_ns
+        callback = None if loops.is_own_round(stack) else process.program_line(loops.callback(stack))
+        if callback is not None:
+            self.called[callback] += time_ns
+
+    @property
+    def rounds_ns(self) -> int:
+        """The time that the rounds themselves take: in C code as well, unless callbacks must be most of that."""
+        return self.own_ns + (self.in_c_ns if self.in_c_ns <= self.own_ns else 0)
 
 
 def findings(process: Process) -> list[Finding]:
@@ -88,40 +130,42 @@ def findings(process: Process) -> list[Finding]:
     result: list[Finding] = []
     for number, loop in every.items():
         life_ns = sum(process.threads[number].totals_ns)
-        if loop.running_ns < max(LEAST_NS, LEAST_SHARE * life_ns) or loop.own_ns < OWN_SHARE * loop.running_ns:
+        if loop.running_ns < max(LEAST_NS, LEAST_SHARE * life_ns) or loop.rounds_ns < OWN_SHARE * loop.running_ns:
             continue
-        giving, called = _giving(process, number, loop), _called(process, number, loop)
-        if giving is not None:
-            result.append(_finding(process, number, loop, giving, _GIVING))
-        elif called is not None:
-            result.append(_finding(process, number, loop, called, _READY))
+        why = _why(process, number, loop)
+        if why is not None:
+            result.append(_finding(process, number, loop, *why))
     return result
 
 
-def _giving(process: Process, number: int, loop: _Loop) -> Location | None:
-    """Return where tasks of a thread's loop give way: as noted inside, or else as seen from outside."""
-    noted: dict[Location, int] = defaultdict(int)
-    looked_at = 0
-    for giving in process.loop_rounds.giving:
-        place = process.program_line(giving.stack)
-        if giving.thread == number and place is not None and giving.looked_at >= LEAST_ROUNDS:
-            noted[place] += giving.count
-            looked_at = giving.looked_at
-    if noted:
-        place = max(noted, key=lambda place: noted[place])
-        return place if noted[place] >= ROUNDS_SHARE * looked_at else None
-    if sum(loop.giving.values()) < GIVING_SHARE * loop.running_ns:
-        return None
-    return max(loop.giving, key=lambda place: loop.giving[place], default=None)
+def _why(process: Process, number: int, loop: _Loop) -> tuple[Location, _Cause] | None:
+    """Return where and why a loop goes round: as noted inside, or else as seen from outside; None if unknown."""
+    looks = process.loop_rounds.looks.get(number, Looks())
+    called = max(loop.called, key=lambda place: loop.called[place], default=None)
+    if looks.ready + looks.empty < LEAST_ROUNDS:
+        if sum(loop.giving.values()) < GIVING_SHARE * loop.running_ns:
+            return None
+        place = max(loop.giving, key=lambda place: loop.giving[place], default=None)
+        return (place, _GIVING) if place is not None else None
+    if looks.empty > looks.ready:
+        found = _most(process, process.loop_rounds.finds, number)
+        if found is None or process.is_library(found):
+            found = called or found
+        return (found, _READY) if found is not None and looks.at_once >= ROUNDS_SHARE * looks.empty else None
+    giving = _most(process, process.loop_rounds.giving, number)
+    if giving is not None and looks.gave >= ROUNDS_SHARE * looks.ready:
+        return giving, _GIVING
+    return (called, _AGAIN) if called is not None else None
 
 
-def _called(process: Process, number: int, loop: _Loop) -> Location | None:
-    """Return what a loop calls most that looks into its selector again and again, and always finds something there."""
-    thread = process.threads[number]
-    looks = thread.takes - thread.lock_waits - thread.forced_drops
-    if looks < LOOKS_PER_S * max(sum(thread.totals_ns) / 1e9, 1.0):
-        return None
-    return max(loop.called, key=lambda place: loop.called[place], default=None)
+def _most(process: Process, counted: list[Counted], number: int) -> Location | None:
+    """Return the program's line of what was seen most often of a thread's loop."""
+    counts: dict[Location, int] = defaultdict(int)
+    for one in counted:
+        place = process.program_line(one.stack)
+        if one.thread == number and place is not None:
+            counts[place] += one.count
+    return max(counts, key=lambda place: counts[place], default=None)
 
 
 def _gives_way(stack: Sequence[Location], place: Location) -> bool:
@@ -141,38 +185,16 @@ def _gives_way(stack: Sequence[Location], place: Location) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """Why a loop goes round: what is said of it before the place, the detail, and what to do instead."""
-
-    why: str
-    detail: str
-    instead: str
-
-
-_GIVING = _Cause(
-    "a task gives way again and again, at",
-    "a task that gives way is ready again at once, so the loop never waits",
-    "await what the task waits for (an Event, a Queue, a Future). A task that computes gives way less often",
-)
-_READY = _Cause(
-    "a socket or file is ready each time, and it mostly calls",
-    "a socket has room to write nearly always, and one whose peer has closed it can always be read",
-    "where the callback has nothing to do, remove the reader or writer until it has; where it does little, do more by "
-    "one call (a buffer, a batch)",
-)
-
-
 def _finding(process: Process, number: int, loop: _Loop, place: Location, cause: _Cause) -> Finding:
     label = process.label(number)
-    own = share(loop.own_ns, loop.running_ns)
+    own = share(loop.rounds_ns, loop.running_ns)
     return Finding(
         "rounds",
-        SEVERE if 2 * loop.running_ns > process.length_ns else NOTABLE,
+        SEVERE if cause.is_idle and 2 * loop.running_ns > process.length_ns else NOTABLE,
         f"the event loop of thread `{label}` goes round without a pause: {cause.why} {place}",
         [f"of {duration(loop.running_ns)} with the GIL, {own} is the loop's own work", cause.detail],
         label,
         str(place),
-        {"own_ns": loop.own_ns, "running_ns": loop.running_ns, "is_watched": loop.is_watched},
+        {"own_ns": loop.rounds_ns, "running_ns": loop.running_ns, "is_watched": loop.is_watched},
         Remedy(f"unsnarl will not help here: {cause.instead}"),
     )

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from unsnarl.trace.traced.task_stacks import Line
 
 ENTRY = "gives"
-"""The first field of an entry: a thread, how many rounds were looked at, before how many a task gave way, its lines."""
+"""The first field of an entry: a thread, before how many rounds a task gave way there, and its lines."""
+
+LOOKS = "looks"
+"""The first field of what was seen of a thread's loop: the thread, and the counts of `Looks`."""
+
+FINDS = "finds"
+"""The first field of an entry: a thread, after how many rounds a socket or file was ready, and its callback."""
+
+AT_ONCE_NS = 50_000
+"""A round of at most this length has not waited: something was ready, a socket or a timer."""
 
 MOST_READY = 32
 """What is ready in a loop and looked at in one sample."""
@@ -25,19 +34,41 @@ MOST_STACKS = 256
 """Stacks that are told apart."""
 
 
-class GivingWay:
-    """What has been seen so far, by the kernel's number of the loop's thread."""
+class Looks:
+    """The rounds of a thread's loop that were looked at.
 
-    __slots__ = ("_counts", "_seen")
+    Attributes:
+        ready: those for which something was ready when they began.
+        gave: those of them before which a task gave way.
+        empty: those for which nothing was ready when they began, so they looked for sockets and timers.
+        at_once: those of them that then found something at once.
+    """
+
+    __slots__ = ("at_once", "empty", "gave", "ready")
 
     def __init__(self) -> None:
         """Start without a round."""
-        self._seen: dict[int, int] = {}
+        self.ready = self.gave = self.empty = self.at_once = 0
+
+    def fields(self) -> "tuple[str, ...]":
+        """Return the counts, in the order of the attributes."""
+        return str(self.ready), str(self.gave), str(self.empty), str(self.at_once)
+
+
+class GivingWay:
+    """What has been seen so far, by the kernel's number of the loop's thread."""
+
+    __slots__ = ("_counts", "_finds", "_looks")
+
+    def __init__(self) -> None:
+        """Start without a round."""
+        self._finds: dict[tuple[int, tuple[Line, ...]], int] = {}
+        self._looks: dict[int, Looks] = {}
         self._counts: dict[tuple[int, tuple[Line, ...]], int] = {}
 
     def __bool__(self) -> bool:
         """Whether a round was looked at."""
-        return bool(self._seen)
+        return bool(self._looks)
 
     def note(self, loop: "Any") -> None:
         """Look at a loop of asyncio that is about to make a round for which something is ready."""
@@ -45,19 +76,67 @@ class GivingWay:
 
     def add(self, stacks: "Iterable[tuple[Line, ...]]") -> None:
         """Count a round of this thread's loop, and the stacks of the tasks that gave way before it."""
+        tid, looks = self._own()
+        gave = set(stacks)
+        looks.ready += 1
+        looks.gave += bool(gave)
+        _count(self._counts, tid, gave)
+
+    def add_empty(self, length_ns: int) -> None:
+        """Count a round of this thread's loop for which nothing was ready when it began, and which took so long."""
+        tid, looks = self._own()
+        looks.empty += 1
+        if length_ns <= AT_ONCE_NS:
+            looks.at_once += 1
+            _count(self._finds, tid, {(callback,) for callback in _found_ready()})
+
+    def _own(self) -> "tuple[int, Looks]":
         import _thread
 
         tid = _thread.get_native_id()
-        self._seen[tid] = self._seen.get(tid, 0) + 1
-        for stack in set(stacks):
-            key = (tid, stack)
-            if key in self._counts or len(self._counts) < MOST_STACKS:
-                self._counts[key] = self._counts.get(key, 0) + 1
+        return tid, self._looks.setdefault(tid, Looks())
 
     def entries(self) -> "Iterable[tuple[tuple[str, ...], tuple[Line, ...]]]":
         """Return the fields of each entry but its lines, and these."""
-        for (tid, stack), count in list(self._counts.items()):
-            yield (ENTRY, str(tid), str(self._seen[tid]), str(count)), stack
+        for tid, looks in list(self._looks.items()):
+            yield (LOOKS, str(tid), *looks.fields()), ()
+        for kind, counts in ((ENTRY, self._counts), (FINDS, self._finds)):
+            for (tid, stack), count in list(counts.items()):
+                yield (kind, str(tid), str(count)), stack
+
+
+def _count(counts: "dict[tuple[int, tuple[Line, ...]], int]", tid: int, stacks: "Iterable[tuple[Line, ...]]") -> None:
+    for stack in stacks:
+        key = (tid, stack)
+        if key in counts or len(counts) < MOST_STACKS:
+            counts[key] = counts.get(key, 0) + 1
+
+
+def _found_ready() -> "list[Line]":
+    """Return the callbacks of what is ready for this thread's loop of asyncio, after a round that has called them."""
+    try:
+        loop: Any = sys.modules["asyncio.events"]._get_running_loop()
+        selector = loop._selector
+        if type(selector).__module__ != "selectors":
+            return []
+        handles = [handle for key, mask in selector.select(0)[:MOST_READY] for handle in _handles(key.data, mask)]
+        return [line for line in (_first_line(handle._callback) for handle in handles) if line is not None]
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        return []  # a loop of another kind
+
+
+def _handles(data: "Any", mask: int) -> "list[Any]":
+    """Return the handles of the loop for the events of a socket: to read is 1, to write is 2."""
+    reader, writer = data
+    return [handle for handle, event in ((reader, 1), (writer, 2)) if handle is not None and mask & event]
+
+
+def _first_line(callback: "Any") -> "Line | None":
+    """Return the first line of a function or method of Python; None of anything else."""
+    if type(callback).__module__ != "builtins":
+        return None
+    code = getattr(getattr(callback, "__func__", callback), "__code__", None)
+    return None if code is None else (code.co_filename, code.co_qualname, code.co_firstlineno)
 
 
 def _stacks_of(loop: "Any") -> "Iterable[tuple[Line, ...]]":
@@ -70,12 +149,13 @@ def _stacks_of(loop: "Any") -> "Iterable[tuple[Line, ...]]":
         return ()  # a loop of another kind, or another thread has just added a callback
     callers = [getattr(step, "__self__", None) for step in ready if type(step).__module__ in ("_asyncio", "builtins")]
     tasks = [task for task in callers if issubclass(type(task), kinds)]
-    return [stack for stack in (_stack_of(task, kinds) for task in tasks) if stack]
+    stacks = [_stack_of(task) if type(task) in kinds else guarded(_stack_of, task) for task in tasks]
+    return [stack for stack in stacks if stack]
 
 
-def _stack_of(task: "Any", kinds: "tuple[type, ...]") -> "tuple[Line, ...] | None":
+def _stack_of(task: "Any") -> "tuple[Line, ...] | None":
     """Return the lines of a task that has begun and waits for no future; None of another one."""
-    coroutine: Any = task.get_coro() if type(task) in kinds else guarded(lambda task: task.get_coro(), task)
+    coroutine: Any = task.get_coro()
     if task._fut_waiter is not None or not _is_suspended(coroutine):
         return None
     return tuple(lines_of(coroutine)[:DEPTH]) or None

@@ -2,9 +2,10 @@
 
 A loop that waits in its selector shows none of its tasks. So before such a wait the lines of the tasks are read, and
 the wait's length is counted for them. Must never: import a module from a file, keep a task or a frame alive, or raise
-into the program. Invariant: a kill leaves a whole file, under its name or its new one.
+into the program. Invariant: once a file is whole, a kill leaves a whole one, under its name or its new one.
 """
 
+import _thread
 import os
 import sys
 
@@ -25,7 +26,10 @@ SUFFIX = ".tasks"
 """Suffix of the file next to the recording."""
 
 NEW = ".new"
-"""What the file's name ends with in addition until it is whole; while no other one is there, it is whole as well."""
+"""What the file's name ends with in addition until the older one is gone."""
+
+END = "end"
+"""The last line of a whole file."""
 
 MODULE = "asyncio.base_events"
 """The module of asyncio's loops."""
@@ -38,6 +42,9 @@ FIELD, LINE_FIELD = "\x1f", "\x1e"
 
 MOST_WAITS = 512
 """Stacks of tasks that are distinguished."""
+
+LONGEST_WAIT_S = 1.0
+"""How long the end waits for a thread that writes the file."""
 
 FIRST_WRITE_NS, WRITE_NS = 50_000_000, 1_000_000_000
 """The time between the first two writes, which doubles up to the second: a child may end without a last write."""
@@ -66,11 +73,13 @@ class TaskWaits:
         "_trio",
         "_waits",
         "_write_at_ns",
+        "_writing",
     )
 
     def __init__(self) -> None:
         """Start without a file."""
         self._path = ""
+        self._writing = _thread.allocate_lock()
         self._original: Any = None
         self._sampled: _native.SampledRounds | None = None
         self._samples = 0
@@ -84,6 +93,7 @@ class TaskWaits:
     def begin(self, recording: str) -> None:
         """Start a new file next to a recording, and sample the loops if there are any."""
         self._path = recording.rpartition(".")[0] + SUFFIX
+        self._writing = _thread.allocate_lock()  # a thread that this process has not inherited may hold the other one
         self._waits, self._seen_ns, self._rounds, self._giving = {}, {}, LongRounds(), GivingWay()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
         self._watch()
@@ -123,10 +133,10 @@ class TaskWaits:
         if loop is not None and isinstance(loop.__dict__.get("_run_once"), _native.SampledRounds):
             loop._run_once = self._original
         self._trio.end()
-        self._write()
+        self._write(LONGEST_WAIT_S)
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
-        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits."""
+        """Return how many tasks of a loop that has nothing to run wait at each stack; None if these cannot be read."""
         try:
             asyncio_tasks = sys.modules["asyncio.tasks"]
             tasks: list[Any] = list(asyncio_tasks.all_tasks(loop))
@@ -139,15 +149,14 @@ class TaskWaits:
             is_own = type(task) is own[0] and type(task._fut_waiter) in own
             return _wait_of(task) if is_own else guarded(_wait_of, task)
 
-        return counted(tasks, self._samples, wait_of)
+        return counted(tasks, self._samples, wait_of) or {}
 
     def after(self, waits: "dict[Wait, int]", length_ns: int) -> None:
         """Count a wait of the loop for the stacks at which tasks waited meanwhile."""
-        import _thread
-
         # The kernel's number: pthread's is soon that of a later thread.
         tid = _thread.get_native_id()
         self._seen_ns[tid] = self._seen_ns.get(tid, 0) + length_ns
+        self._giving.add_empty(length_ns)
         outer = sum(count for (is_inner, _), count in waits.items() if not is_inner)
         for (is_inner, lines), count in waits.items():
             key = (tid, is_inner, lines)
@@ -182,16 +191,25 @@ class TaskWaits:
             self._write_at_ns, self._pause_ns = now + self._pause_ns, min(2 * self._pause_ns, WRITE_NS)
             self._write()
 
-    def _write(self) -> None:
+    def _write(self, wait_s: float = 0.0) -> None:
+        """Write the file, unless another thread does so; wait for that one for so long in seconds."""
         if not self._path or not (self._waits or self._sampled or self._giving):
             return
+        if self._writing.acquire(wait_s > 0, wait_s or -1):
+            try:
+                self._replace()
+            finally:
+                self._writing.release()
+
+    def _replace(self) -> None:
         try:
             file = os.open(f"{self._path}{NEW}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                os.write(file, "\n".join(self._entries()).encode(errors="replace"))
+                os.write(file, "\n".join((*self._entries(), END)).encode(errors="replace"))
             finally:
                 os.close(file)
-            # ext4 writes a file to the disk that replaces another one: a loop stood still for 200 ms beside busy disks.
+            # ext4 flushes a file that replaces another one by its rename (auto_da_alloc): on a busy disk the program's
+            # loop stood still for 200 ms.
             try:
                 os.unlink(self._path)
             except FileNotFoundError:
