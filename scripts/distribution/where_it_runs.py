@@ -23,7 +23,8 @@ HEAD = """# Where it runs
 The last result of each trial, rendered by `scripts/distribution/where_it_runs.py` from
 [the results](../results/platforms.json); each row was written by a script, on the day that it names.
 `scripts/bare-root` installs each wheel in a Debian root without compiler or Rust, `scripts/builds` tries other builds
-of CPython, `scripts/pypy` Debian's PyPy, `scripts/matrix` the interpreters at hand. Rows on an emulated machine ran
+of CPython, `scripts/pypy` Debian's PyPy, `scripts/matrix` the interpreters at hand. An interpreter that is not Debian's
+is one of the machine's, which the root was let see. Rows on an emulated machine ran
 under qemu-user; [a smoke run that fails there](../design/platforms.md#aarch64) can be the emulator's limit.
 Seconds, from `pip install` to its end and to the demo's first line, were measured on two processors; the load average
 is that of the minute before, also where nothing else ran.
