@@ -113,8 +113,10 @@ def test_a_directory_of_some_runs_is_taken_back_where_its_module_is_left_to_them
 def test_a_directory_that_each_run_makes_is_left_to_those_beside(rig: Rig) -> None:
     made = rig.directory / "made"
     script = script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r}, exist_ok=True)\nos.system('true')\n")
-    rig.start(script)
+    rig.start(script, umask=0o027)
     assert (made / "below").is_dir()
+    # A run that finds it finds it as if a run had made it.
+    assert [path.stat().st_mode & 0o777 for path in (made, made / "below")] == [0o750, 0o750]
 
 
 @pytest.mark.parametrize(

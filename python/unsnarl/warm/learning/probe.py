@@ -335,8 +335,7 @@ def main(args: list[str], made: temporary.Directories) -> None:
     preload.arrange(command)
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
-    _umask(values.MASK)
-    start = kept_times.now()
+    mask, start = _umask(values.MASK), kept_times.now()
     wishes = _wishes(wanted_file, watch.before)
     roots = _watched(watch, command, *wishes)
     found = [module for module in sys.modules if module not in baseline]
@@ -345,6 +344,7 @@ def main(args: list[str], made: temporary.Directories) -> None:
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
+    effects.give_modes(watch.modes, mask)
     _judge_changes(watch, *wishes)  # last: it loads modules that must not count as the command's
     _write(out, outcome.result(watch, command, found), watch, roots)
 

@@ -77,6 +77,8 @@ class Watch:
         self.temporary = made
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
+        # The modes that they have asked for.
+        self.modes: dict[str, int] = {}
         self.is_on = False
         self.before = changes_before.Before(self.walks)
         # Requested modules that come out otherwise in a worker than in a plain run, so that they rule a server out.
@@ -231,6 +233,7 @@ class Watch:
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
+            self.modes[directory] = int(str(args[1]))
         elif event == "fcntl.ioctl":
             recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):

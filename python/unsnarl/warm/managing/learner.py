@@ -294,10 +294,10 @@ def _watch(
         streams = [terminal.slave if terminal and is_tty == "1" else fd for fd, is_tty in asked]
         try:
             argv = [start.python, *start.options, *(["-S"] if has_site else []), LAUNCH, *role]
-            if not (start.gives_way and _is_run(argv, streams, environ, start)):
+            if not (start.gives_way and _is_run(argv, streams, environ, start.umask, start)):
                 start.gives_way = False  # nor does a later run
                 spoken.truncate(spoken.seek(0))  # what the first run has said, which was ended
-                if not _is_run(argv, streams, environ):
+                if not _is_run(argv, streams, environ, start.umask):
                     return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}
         finally:
             shown = terminal.close() if terminal else ""
@@ -306,9 +306,12 @@ def _watch(
     return _read(start, out, words)
 
 
-def _is_run(argv: list[str], streams: list[int], environ: dict[bytes, bytes], idle: Start | None = None) -> bool:
+def _is_run(
+    argv: list[str], streams: list[int], environ: dict[bytes, bytes], umask: int, idle: Start | None = None
+) -> bool:
     """Make a learning run, at idle priority for a start if one is given; return whether it came to an end in time."""
-    with subprocess.Popen(argv, stdin=streams[0], stdout=streams[1], stderr=streams[2], env=environ) as run:
+    stdin, stdout, stderr = streams
+    with subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=environ, umask=umask) as run:
         try:
             if idle is not None:
                 _give_way(run.pid)
