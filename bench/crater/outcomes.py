@@ -16,6 +16,8 @@ THE_RUN = "(the run)"
 SUBTEST = re.compile(r"(test\.\S+) [(\[]")
 """How regrtest names a test of which a subtest was skipped: its own name, and after that the subtest's parameters, in
 which addresses are others in each run."""
+NAMELESS = "?"
+"""The first record without a name; the others have a number."""
 _WORSE = {PASSED: 0, SKIPPED: 1, FAILED: 2}
 
 Outcomes = dict[str, str]
@@ -51,8 +53,12 @@ def read(report: str) -> Outcomes:
     outcomes: Outcomes = {}
     cases = list(root.iter("testcase"))
     modules = {module: file for case in cases if (file := case.get("file")) and (module := _module_of(case, file))}
+    nameless = 0
     for case in cases:
         name, outcome = _name_of(case, modules), _outcome_of(case)
+        if name == NAMELESS:
+            nameless += 1
+            name = NAMELESS if nameless == 1 else f"{NAMELESS} {nameless}"
         if _WORSE[outcome] >= _WORSE[outcomes.get(name, PASSED)]:
             outcomes[name] = outcome
     return outcomes
@@ -79,7 +85,7 @@ def _name_of(case: ET.Element, modules: Mapping[str, str]) -> str:
 
     ``modules`` are the files of the report, by the part of ``classname`` that names them.
     """
-    name, file, where = case.get("name", "?"), case.get("file"), case.get("classname", "")
+    name, file, where = case.get("name", NAMELESS), case.get("file"), case.get("classname", "")
     if not file:
         subtest = SUBTEST.match(name)
         return f"{where}.{name}" if where else subtest[1] if subtest else name
@@ -96,9 +102,11 @@ def _name_of(case: ET.Element, modules: Mapping[str, str]) -> str:
 def _outcome_of(case: ET.Element) -> str:
     if "name" not in case.keys():  # noqa: SIM118 -- an element is no mapping
         return FAILED  # regrtest enters a name at a test's success, failure or skip, and none if only subtests failed
-    if case.find("failure") is not None or case.find("error") is not None:
-        return FAILED
-    return SKIPPED if case.find("skipped") is not None or case.get("result") == "skipped" else PASSED
+    if any(case.find(what) is not None for what in ("failure", "error", "outcome")):
+        return FAILED  # regrtest has `outcome` where a test succeeds whose failure is expected
+    # regrtest has `output` where a test fails whose failure is expected
+    is_skipped = any(case.find(what) is not None for what in ("skipped", "output")) or case.get("result") == "skipped"
+    return SKIPPED if is_skipped else PASSED
 
 
 def flaky(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:

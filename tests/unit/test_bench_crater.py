@@ -120,9 +120,20 @@ def test_a_skipped_subtest_of_cpython_is_its_test() -> None:
 
 
 def test_a_test_of_cpython_whose_subtests_fail_is_a_failed_one() -> None:
-    cases = '<testcase/><testcase name="test.test_a.A.test_b" status="run" result="completed"/>'
+    cases = '<testcase/><testcase name="test.test_a.A.test_b" status="run" result="completed"/><testcase/>'
     made = outcomes.read(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
-    assert made == {"?": "failed", "test.test_a.A.test_b": "passed"}
+    assert made == {"?": "failed", "test.test_a.A.test_b": "passed", "? 2": "failed"}
+
+
+def test_an_expected_failure_of_cpython_is_skipped_and_a_success_in_its_place_failed() -> None:
+    parts = {
+        "a": "<output><item/></output>",
+        "b": "<outcome>UNEXPECTED_SUCCESS</outcome>",
+        "c": "<system-out>x</system-out>",
+    }
+    cases = "".join(f'<testcase name="{name}" result="completed">{part}</testcase>' for name, part in parts.items())
+    made = outcomes.read(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert made == {"a": "skipped", "b": "failed", "c": "passed"}
 
 
 def test_tests_of_the_same_name_in_other_classes_are_others() -> None:

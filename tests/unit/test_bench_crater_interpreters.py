@@ -14,15 +14,10 @@ import pytest
 
 from bench.crater import manifest, preparation
 from bench.crater.__main__ import main
+from tests.shell_programs import add_program
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = platform.python_version()
-
-
-def program(path: Path, body: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
 
 
 def test_a_pattern_names_all_its_suites(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +43,7 @@ def test_the_wheel_is_built_with_the_interpreter_that_is_tested(tmp_path: Path) 
     said = tmp_path / "said"
     other = tmp_path / "other"
     # pip starts the interpreter that it is to work for; this one only notes that, and gives its version.
-    program(other, f'case "$*" in *python_version*) exec {sys.executable} "$@";; esac; echo "$*" >> {said}; exit 1')
+    add_program(other, f'case "$*" in *python_version*) exec {sys.executable} "$@";; esac; echo "$*" >> {said}; exit 1')
     words = ["--only", "h11", "--python", str(other), "--cache", str(tmp_path / "cache")]
     assert main([*words, "--data", str(tmp_path / "data")]) == 2
     (words_of_pip,) = said.read_text().splitlines()
@@ -73,17 +68,17 @@ def copied(tmp_path: Path) -> Path:
     scripts = tmp_path / "project" / "scripts"
     scripts.mkdir(parents=True)
     shutil.copy(ROOT / "scripts" / "crater", scripts)
-    program(scripts / "debian-root", f'shift\necho "root: $*" >> {tmp_path}/said\nexec "$@"')
+    add_program(scripts / "debian-root", f'shift\necho "root: $*" >> {tmp_path}/said\nexec "$@"')
     return scripts / "crater"
 
 
 def test_debians_interpreter_runs_the_suites_with_a_wheel_of_its_own(copied: Path, tmp_path: Path) -> None:
     programs, venv, said = tmp_path / "bin", tmp_path / "venv", tmp_path / "said"
     own = tmp_path / ".cache" / "unsnarl-crater" / "python3.15"
-    program(programs / "python", "echo abc123 with changes")
-    program(programs / "python3.15", f'echo "python3.15: $*" >> {said}\nmkdir -p "$3"\ncp -r {venv} "$3/bin"')
-    program(venv / "pip", f'echo "pip: $*" >> {said}\nmkdir -p {own}/wheel\n: > {own}/wheel/unsnarl-1.whl')
-    program(venv / "python", f'echo "crater of $UNSNARL_SOURCES: $*" >> {said}\nexit 77')
+    add_program(programs / "python", "echo abc123 with changes")
+    add_program(programs / "python3.15", f'echo "python3.15: $*" >> {said}\nmkdir -p "$3"\ncp -r {venv} "$3/bin"')
+    add_program(venv / "pip", f'echo "pip: $*" >> {said}\nmkdir -p {own}/wheel\n: > {own}/wheel/unsnarl-1.whl')
+    add_program(venv / "python", f'echo "crater of $UNSNARL_SOURCES: $*" >> {said}\nexit 77')
     env = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     words = ["--debian", "python3.15", "--only", "cpython-*", "--offline"]
     done = subprocess.run([copied, *words], env=env, capture_output=True, text=True, check=False, timeout=60)
