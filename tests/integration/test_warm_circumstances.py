@@ -321,7 +321,7 @@ def test_what_only_some_runs_load_does_not_rule_the_command_out(rig: "Rig") -> N
     script = rig.script("some", text)
     rig.start(script)
     assert rig.served(script, "loud").stdout == b"loud\nTrue\n"
-    until(lambda: b"are not imported ahead" in said(rig, script))
+    until(lambda: b"loud is not imported ahead: loud prints" in said(rig, script))
     rig.start(script)
     assert rig.served(script).stdout == b"True\n"
 
