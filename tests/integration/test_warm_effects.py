@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.extensions import compiler
+from tests.integration.conftest import UNSNARL
 from tests.integration.waiting import until
 
 if TYPE_CHECKING:
@@ -214,3 +217,29 @@ def test_threads_that_a_library_ends_at_a_fork_rule_out_nothing(rig: Rig, tmp_pa
         assert rig.served(script, env=environ).stdout == b"True\n"
     else:
         assert b"leaves a thread running" in rig.verb("why", script, env=environ).stdout
+
+
+def test_what_a_learning_run_has_made_that_is_ended_early_is_put_in_order(rig: Rig) -> None:
+    made = rig.directory / "home" / "cache"
+    rig.env["HOME"] = str(made.parent)
+    made.parent.mkdir()
+    text = (
+        f"import os, tempfile, time\nos.mkdir({str(made)!r})\ntempfile.mkstemp(dir={str(made)!r})\ntime.sleep(3600)\n"
+    )
+    script = script_of(rig, text)
+    starting = subprocess.Popen([UNSNARL, "warm", "start", "--", script], env=rig.env)
+    try:
+        until(lambda: made.exists() and list(made.iterdir()))
+        rig.verb("stop")
+        until(lambda: made.exists() and not list(made.iterdir()))
+        until(lambda: made.stat().st_mode & 0o777 == 0o777 & ~mask())
+    finally:
+        starting.kill()
+        starting.wait()
+
+
+def mask() -> int:
+    """Return the mask of file modes."""
+    given = os.umask(0o077)
+    os.umask(given)
+    return given

@@ -23,6 +23,7 @@ import os
 import sys
 
 from .. import facts as facts_of
+from .. import made_file
 from ..importing import holders, main_module, own_imports, preload, temporary, trampolines, values
 from ..renewals import TEMPORARY_DIRECTORY, USER_BASE, USER_SITE, Renewal
 from . import (
@@ -328,7 +329,8 @@ def main(args: list[str], made: temporary.Directories) -> None:
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
     others = kept.Others(sources[1:].split("\n")) if sources.startswith("+") else None
-    command, watch = preload.Command(kind, name), Watch(made, others, may_keep_directory=sources != "real")
+    notes = made_file.MadeFile(out + made_file.SUFFIX)
+    command, watch = preload.Command(kind, name), Watch(made, others, notes, may_keep_directory=sources != "real")
     _install(watch)
     if site == "later":
         _set_up_site(watch)
@@ -342,11 +344,15 @@ def main(args: list[str], made: temporary.Directories) -> None:
     watch.renewals += kept_times.find(watch, start, found)
     _judge(watch, command, descriptors)
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
-        known = {(one.module, one.name) for one in watch.renewals}
-        values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
+        _write_values(f"{out}.values", watch, found)
     effects.give_modes(watch.modes, mask)
     _judge_changes(watch, *wishes)  # last: it loads modules that must not count as the command's
     _write(out, outcome.result(watch, command, found), watch, roots)
+
+
+def _write_values(path: str, watch: Watch, found: list[str]) -> None:
+    known = {(one.module, one.name) for one in watch.renewals}
+    values.write(path, found, watch.owners, known, watch.temporary.stems())
 
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..made_file import MadeFile
+
 # Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
 # each value would never be used again. (PWD has as many values as there are directories, which may be in a key, too.)
 VOLATILE = frozenset(
@@ -50,7 +52,12 @@ class Watch:
     """
 
     def __init__(
-        self, made: temporary.Directories, others: kept.Others | None = None, *, may_keep_directory: bool = False
+        self,
+        made: temporary.Directories,
+        others: kept.Others | None = None,
+        made_file: MadeFile | None = None,
+        *,
+        may_keep_directory: bool = False,
     ) -> None:
         self.current = ""
         self.may_keep_directory = may_keep_directory
@@ -79,6 +86,8 @@ class Watch:
         self.directories: list[tuple[str, str, bool]] = []
         # The modes that they have asked for.
         self.modes: dict[str, int] = {}
+        # Where it is noted what they make, if it is.
+        self.made_file = made_file
         self.is_on = False
         self.before = changes_before.Before(self.walks)
         # Requested modules that come out otherwise in a worker than in a plain run, so that they rule a server out.
@@ -229,15 +238,24 @@ class Watch:
             if program in effects.VARIABLES:
                 self.walks.prefixes.add(effects.VARIABLES[program])
 
-    def _note_event(self, event: str, args: tuple[object, ...]) -> None:
+    def _note_made(self, event: str, args: tuple[object, ...]) -> None:
+        """Note a directory that is about to be made for good, or a temporary file or directory."""
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
             self.modes[directory] = int(str(args[1]))
-        elif event == "fcntl.ioctl":
-            recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
+            if self.made_file is not None:
+                self.made_file.note_directory(directory, self.modes[directory])
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, bodies.importing()))
+            path = path_lookups.text_of(args[0])
+            self.temporary.made.append(temporary.Made(path, self.current, bodies.importing()))
+            if self.made_file is not None:
+                self.made_file.note_temporary(path)
+
+    def _note_event(self, event: str, args: tuple[object, ...]) -> None:
+        self._note_made(event, args)
+        if event == "fcntl.ioctl":
+            recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
         elif event in ("subprocess.Popen", "os.posix_spawn"):
             self._note_program(event, args)
         elif event == "ctypes.dlopen":

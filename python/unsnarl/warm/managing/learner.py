@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 
-from unsnarl.warm import changed
+from unsnarl.warm import changed, made_file
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.importing import values
 from unsnarl.warm.managing.patience import Patience
@@ -294,16 +294,35 @@ def _watch(
         streams = [terminal.slave if terminal and is_tty == "1" else fd for fd, is_tty in asked]
         try:
             argv = [start.python, *start.options, *(["-S"] if has_site else []), LAUNCH, *role]
-            if not (start.gives_way and _is_run(argv, streams, environ, start.umask, start)):
+            if not (start.gives_way and _is_whole(out, argv, streams, environ, start, gives_way=True)):
                 start.gives_way = False  # nor does a later run
                 spoken.truncate(spoken.seek(0))  # what the first run has said, which was ended
-                if not _is_run(argv, streams, environ, start.umask):
+                if not _is_whole(out, argv, streams, environ, start):
                     return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}
         finally:
             shown = terminal.close() if terminal else ""
     with open(out + ".said", encoding="utf-8", errors="replace") as spoken_again:
         words = spoken_again.read() + shown
     return _read(start, out, words)
+
+
+def _is_whole(
+    out: str,
+    argv: list[str],
+    streams: list[int],
+    environ: dict[bytes, bytes],
+    start: Start,
+    *,
+    gives_way: bool = False,
+) -> bool:
+    """Make a learning run; return whether it came to an end in time. What another one has made is put in order."""
+    is_whole = False
+    try:
+        is_whole = _is_run(argv, streams, environ, start.umask, start if gives_way else None)
+    finally:
+        if not is_whole:
+            made_file.put_in_order(out + made_file.SUFFIX, start.umask)
+    return is_whole
 
 
 def _is_run(
