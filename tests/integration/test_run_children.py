@@ -225,4 +225,4 @@ def test_a_subinterpreter_keeps_the_standard_librarys_classes(family: "Programs"
     status, printed, complaint = family.run("--patch", "app.py")
     assert (status, complaint) == (0, b"")
     waits = "method_descriptor"
-    assert printed.decode().splitlines() == ["function", refused, f"{waits} {sys.version_info < (3, 12)}"]
+    assert printed.decode().splitlines() == ["function", refused, f"{waits} {sys.version_info < (3, 13)}"]
