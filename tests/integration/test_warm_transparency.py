@@ -265,19 +265,18 @@ def test_a_module_is_not_there_before_it_runs(rig: "Rig") -> None:
 
 
 @pytest.mark.parametrize(
-    ("init", "is_warm"), [("", False), ("import pkg.tool\n", True)], ids=["by what it imports", "by its package"]
+    ("init", "is_warned"), [("", False), ("import pkg.tool\n", True)], ids=["by what it imports", "by its package"]
 )
 def test_a_module_that_is_imported_as_well_is_warned_of_where_it_is_plainly(
-    rig: "Rig", init: str, is_warm: bool
+    rig: "Rig", init: str, is_warned: bool
 ) -> None:
     words = [sys.executable, "-m", "pkg.tool"]
     env = package(rig, __init__=init, tool="from pkg import other\n" + AS_MAIN, other="import pkg.tool\n")
     plain = rig.plain(*words, env=env)
-    started = rig.plain(rig_client(), "warm", "start", "--", *words, env=env)
-    assert (started.returncode == 0) is is_warm
-    warm = (rig.served if is_warm else rig.warm)(*words, env=env)
-    assert (warm.stdout, warm.stderr) == (plain.stdout, plain.stderr)
-    assert (b"RuntimeWarning" in plain.stderr) is is_warm
+    rig.start(*words, env=env)
+    warm = rig.served(*words, env=env)
+    assert (warm.returncode, warm.stdout, warm.stderr) == (0, plain.stdout, plain.stderr)
+    assert (b"RuntimeWarning" in plain.stderr) is is_warned
 
 
 FULL = {
