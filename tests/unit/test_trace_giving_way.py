@@ -238,8 +238,11 @@ def called_loop(looks: Looks, *, own_ns: int = LENGTH * 9 // 10) -> Process:
 @pytest.mark.parametrize(
     ("looks", "words"),
     [
-        (Looks(ready=9, empty=100, at_once=50), ("severe", "is ready each time, and it mostly calls")),
-        (Looks(ready=100, empty=99, at_once=99), ("notable", "make one another ready, mostly at")),
+        (
+            Looks(ready=9, empty=100, at_once=50),
+            ("severe", "a socket, a file or a timer is ready each time, and it mostly calls"),
+        ),
+        (Looks(ready=100, empty=99, at_once=99), ("notable", "callbacks and tasks make one another ready, mostly at")),
         (Looks(ready=9, empty=100, at_once=49), None),
     ],
     ids=["something is ready", "callbacks schedule callbacks", "the loop waits"],
@@ -250,14 +253,8 @@ def test_why_a_loop_goes_round_is_told_by_what_its_rounds_began_with(
     found = [(one.severity, one.title.split(": ", 1)[1]) for one in rounds.findings(called_loop(looks))]
     in_c = replace(run := called_loop(looks), stacks=[*run.stacks, (0, RUNNING, 2, LENGTH)])
     assert rounds.findings(in_c) == []
-    assert found == ([(words[0], f"{CAUSES[words[1]]} /srv/app.py:5 in readable")] if words else [])
+    assert found == ([(words[0], f"{words[1]} /srv/app.py:5 in readable")] if words else [])
     assert rounds.findings(called_loop(looks, own_ns=LENGTH // 2)) == []
-
-
-CAUSES = {
-    "is ready each time, and it mostly calls": "a socket, a file or a timer is ready each time, and it mostly calls",
-    "make one another ready, mostly at": "callbacks and tasks make one another ready, mostly at",
-}
 
 
 def test_what_a_loop_does_between_callbacks_is_its_own_work_in_the_account() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
-from unsnarl.trace.findings import queues
+from unsnarl.trace.findings import queues, stuck
 from unsnarl.trace.model import IN_IO, LOCK, RUNNING
 
 WAIT = ("/lib/threading.py", "Condition.wait", 359)
@@ -55,7 +55,7 @@ JOINS = [
         (LENGTH, LENGTH // 2 + 1, JOINS, "severe"),
         (LENGTH, LENGTH // 2, JOINS, "notable"),
         (LENGTH, LENGTH // 2, JOINS[:2], None),  # `join_thread`, before the end
-        (LENGTH, min(queues.LONG_NS, LENGTH // 10) - 1, JOINS, None),
+        (LENGTH, min(stuck.LEAST_NS, LENGTH // 10) - 1, JOINS, None),
         (0, LENGTH, JOINS, None),
         (LENGTH, 0, JOINS, None),
     ],

@@ -32,7 +32,7 @@ def parse(text: str, threads: list[Thread]) -> list[TaskWaits]:
 
 
 def counted(text: str, threads: list[Thread], kind: str) -> list[Counted]:
-    """Return what was counted in the entries of a kind (`traced/giving_way.py`), the most frequent first."""
+    """Return what was counted in the entries of a kind (`traced/giving_way.py`)."""
     numbers = {thread.tid: number for number, thread in enumerate(threads)}
     result: list[Counted] = []
     for entry in text.split("\n"):
@@ -46,7 +46,7 @@ def counted(text: str, threads: list[Thread], kind: str) -> list[Counted]:
             continue
         if tid in numbers and stack:
             result.append(Counted(numbers[tid], count, stack))
-    return sorted(result, key=lambda one: -one.count)
+    return result
 
 
 def looks(text: str, threads: list[Thread]) -> dict[int, Looks]:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace.findings import stuck
 from unsnarl.trace.findings.account import PUTS, PUTS_IN, parts_of
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
-from unsnarl.trace.findings.stuck import END_NS
 from unsnarl.trace.model import IN_IO, LOCK, Process, Thread
 
 LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
 """The shortest wait for room of one thread, in all and as a share of its life."""
-
-LONG_NS = 500_000_000
-"""The shortest wait that may be one without an end."""
 
 _FEEDS, _SENDS, _JOINS = "Queue._feed", "Connection._send", "Queue._finalize_join"
 """The functions that write a queue's items into its pipe, that wait for room there, and for the thread that does so."""
@@ -62,7 +59,7 @@ def unread(process: Process) -> list[Finding]:
         elif {_JOINS, _AT_EXIT} <= functions:
             joining[number] += time_ns
     waited_ns = min(max(sending.values(), default=0), max(joining.values(), default=0))
-    if waited_ns < max(LONG_NS, UNREAD_SHARE * process.length_ns):
+    if waited_ns < max(stuck.LEAST_NS, UNREAD_SHARE * process.length_ns):
         return []
     feeder, joiner = (max(times, key=lambda number: times[number]) for times in (sending, joining))
     return [
@@ -126,11 +123,8 @@ def unfinished(process: Process) -> list[Finding]:
 
 def _wait_until_the_end(process: Process, thread: Thread) -> int:
     """Return the stack at which a thread is blocked for long until the end of the recording; 0 if it is not."""
-    if thread.has_ended or not thread.stretches:
-        return 0
-    begin, length_ns, state, node = thread.stretches[-1]
-    is_last = begin + length_ns >= process.length_ns - END_NS
-    return node if is_last and length_ns >= LONG_NS and (state == LOCK or process.is_in_wait(node)) else 0
+    _, state, node = stuck.until_the_end(process, thread)
+    return node if node and (state == LOCK or process.is_in_wait(node)) else 0
 
 
 def _is_in(process: Process, node: int, function: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unsnarl.trace import lock_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.findings.locks import is_for_work
-from unsnarl.trace.model import LOCK, PACKAGES, Location, Process
+from unsnarl.trace.model import LOCK, PACKAGES, Location, Process, Thread
 
 LEAST_NS = 500_000_000
 """The shortest wait that may be one without an end."""
@@ -28,18 +28,24 @@ def findings(process: Process) -> list[Finding]:
     """Return one finding about all threads of a process that wait for a lock until the end."""
     stuck: list[_Stuck] = []
     for number, thread in enumerate(process.threads):
-        if thread.has_ended or not thread.stretches:
-            continue
-        begin, length_ns, state, node = thread.stretches[-1]
-        line = process.line_of(node)
-        is_last = begin + length_ns >= process.length_ns - END_NS and length_ns >= LEAST_NS
-        if state != LOCK or not is_last or line is None or is_for_work(process, node):
+        length_ns, state, node = until_the_end(process, thread)
+        line = process.line_of(node) if node else None
+        if state != LOCK or line is None or is_for_work(process, node):
             continue
         # A library's thread without work may wait for a lock of its own.
         if not process.is_library(line) and PACKAGES not in line.file and _may_acquire(process, node):
             wants, holds = (_names(process, node, read) for read in (lock_lines.acquired, lock_lines.held))
             stuck.append(_Stuck(number, line, length_ns, bool(holds), wants))
     return [_finding(process, stuck)] if stuck else []
+
+
+def until_the_end(process: Process, thread: Thread) -> tuple[int, int, int]:
+    """Return length, state and stack of a thread's last stretch, if it is long and lasts until the end; else zeros."""
+    if thread.has_ended or not thread.stretches:
+        return 0, 0, 0
+    begin, length_ns, state, node = thread.stretches[-1]
+    is_last = begin + length_ns >= process.length_ns - END_NS and length_ns >= LEAST_NS
+    return (length_ns, state, node) if is_last else (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

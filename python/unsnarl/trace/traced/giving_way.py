@@ -4,6 +4,7 @@ Such a round may take a few microseconds, less than it takes to read a stack fro
 from a file, keep a task or a frame alive, or raise into the program.
 """
 
+import _thread
 import sys
 
 from unsnarl.trace.traced.task_stacks import DEPTH, guarded, lines_of
@@ -91,8 +92,6 @@ class GivingWay:
             _count(self._finds, tid, {(callback,) for callback in _found_ready()})
 
     def _own(self) -> "tuple[int, Looks]":
-        import _thread
-
         tid = _thread.get_native_id()
         return tid, self._looks.setdefault(tid, Looks())
 
