@@ -1,7 +1,7 @@
-"""The file in which a learning run notes what its imports make, for whoever ends the run early to put it in order.
+"""The file in which a learning run notes what its imports make, for the start that has made the run to put in order.
 
-A learning run puts that in order itself if it comes to its end. Invariant: an entry is written before what it names is
-made; what is not there is passed over.
+A run that comes to its end has removed its temporary files itself. Invariant: an entry is written before what it names
+is made; what is not there is passed over.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class MadeFile:
 
 
 def put_in_order(path: str, mask: int) -> None:
-    """Remove the temporary files of a run that was ended, and give directories the modes of one whose mask this is."""
+    """Remove what temporary files a learning run has left, and give directories the modes of a run with this mask.
+
+    A learning run has a mask of its own, by which it finds what keeps one.
+    """
     import shutil
 
     try:
         with open(path, "rb") as file:
             entries = file.read().split(b"\0")[:-1]
     except OSError:
-        return  # it was ended before it has made anything
+        return  # it was ended before it could make anything
     for entry in entries:
         kind, _, name = entry.partition(b" ")
         try:

@@ -211,15 +211,6 @@ def _acting() -> FrameType | None:
     return frame
 
 
-def give_modes(modes: dict[str, int], mask: int) -> None:
-    """Give directories the modes that a run gives them, whose file mode mask is this one."""
-    for path, mode in modes.items():
-        try:
-            os.chmod(path, mode & ~mask)
-        except OSError:
-            pass  # removed meanwhile
-
-
 def take_back(directories: list[str]) -> None:
     """Remove the empty ones among the directories that imports have made."""
     for path in reversed(directories):

@@ -330,14 +330,15 @@ def main(args: list[str], made: temporary.Directories) -> None:
         os.environ.pop("PYTHONHASHSEED")
     others = kept.Others(sources[1:].split("\n")) if sources.startswith("+") else None
     notes = made_file.MadeFile(out + made_file.SUFFIX)
-    command, watch = preload.Command(kind, name), Watch(made, others, notes, may_keep_directory=sources != "real")
+    command, watch = preload.Command(kind, name), Watch(made, notes, others, may_keep_directory=sources != "real")
     _install(watch)
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
-    mask, start = _umask(values.MASK), kept_times.now()
+    _umask(values.MASK)
+    start = kept_times.now()
     wishes = _wishes(wanted_file, watch.before)
     roots = _watched(watch, command, *wishes)
     found = [module for module in sys.modules if module not in baseline]
@@ -345,7 +346,6 @@ def main(args: list[str], made: temporary.Directories) -> None:
     _judge(watch, command, descriptors)
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         _write_values(f"{out}.values", watch, found)
-    effects.give_modes(watch.modes, mask)
     _judge_changes(watch, *wishes)  # last: it loads modules that must not count as the command's
     _write(out, outcome.result(watch, command, found), watch, roots)
 

@@ -54,8 +54,8 @@ class Watch:
     def __init__(
         self,
         made: temporary.Directories,
+        made_file: MadeFile,
         others: kept.Others | None = None,
-        made_file: MadeFile | None = None,
         *,
         may_keep_directory: bool = False,
     ) -> None:
@@ -84,9 +84,7 @@ class Watch:
         self.temporary = made
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
-        # The modes that they have asked for.
-        self.modes: dict[str, int] = {}
-        # Where it is noted what they make, if it is.
+        # Where it is noted what they make.
         self.made_file = made_file
         self.is_on = False
         self.before = changes_before.Before(self.walks)
@@ -243,14 +241,11 @@ class Watch:
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
-            self.modes[directory] = int(str(args[1]))
-            if self.made_file is not None:
-                self.made_file.note_directory(directory, self.modes[directory])
+            self.made_file.note_directory(directory, int(str(args[1])))
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             path = path_lookups.text_of(args[0])
             self.temporary.made.append(temporary.Made(path, self.current, bodies.importing()))
-            if self.made_file is not None:
-                self.made_file.note_temporary(path)
+            self.made_file.note_temporary(path)
 
     def _note_event(self, event: str, args: tuple[object, ...]) -> None:
         self._note_made(event, args)

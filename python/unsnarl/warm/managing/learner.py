@@ -294,10 +294,11 @@ def _watch(
         streams = [terminal.slave if terminal and is_tty == "1" else fd for fd, is_tty in asked]
         try:
             argv = [start.python, *start.options, *(["-S"] if has_site else []), LAUNCH, *role]
-            if not (start.gives_way and _is_whole(out, argv, streams, environ, start, gives_way=True)):
+            notes = out + made_file.SUFFIX
+            if not (start.gives_way and _is_run(argv, streams, environ, start, notes)):
                 start.gives_way = False  # nor does a later run
                 spoken.truncate(spoken.seek(0))  # what the first run has said, which was ended
-                if not _is_whole(out, argv, streams, environ, start):
+                if not _is_run(argv, streams, environ, start, notes):
                     return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}
         finally:
             shown = terminal.close() if terminal else ""
@@ -306,35 +307,21 @@ def _watch(
     return _read(start, out, words)
 
 
-def _is_whole(
-    out: str,
-    argv: list[str],
-    streams: list[int],
-    environ: dict[bytes, bytes],
-    start: Start,
-    *,
-    gives_way: bool = False,
-) -> bool:
-    """Make a learning run; return whether it came to an end in time. What another one has made is put in order."""
-    is_whole = False
+def _is_run(argv: list[str], streams: list[int], environ: dict[bytes, bytes], start: Start, notes: str) -> bool:
+    """Make a learning run; return whether it came to an end in time. What it has made is put in order."""
     try:
-        is_whole = _is_run(argv, streams, environ, start.umask, start if gives_way else None)
+        return _comes_to_an_end(argv, streams, environ, start)
     finally:
-        if not is_whole:
-            made_file.put_in_order(out + made_file.SUFFIX, start.umask)
-    return is_whole
+        made_file.put_in_order(notes, start.umask)
 
 
-def _is_run(
-    argv: list[str], streams: list[int], environ: dict[bytes, bytes], umask: int, idle: Start | None = None
-) -> bool:
-    """Make a learning run, at idle priority for a start if one is given; return whether it came to an end in time."""
-    stdin, stdout, stderr = streams
-    with subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=environ, umask=umask) as run:
+def _comes_to_an_end(argv: list[str], streams: list[int], environ: dict[bytes, bytes], start: Start) -> bool:
+    """Make a learning run, at idle priority if the start gives way; return whether it came to an end in time."""
+    with subprocess.Popen(argv, stdin=streams[0], stdout=streams[1], stderr=streams[2], env=environ) as run:
         try:
-            if idle is not None:
+            if start.gives_way:
                 _give_way(run.pid)
-                if not Patience(idle.stem, idle.environment).waits_for(run):
+                if not Patience(start.stem, start.environment).waits_for(run):
                     run.kill()
                     return False
             run.wait(LEARN_TIMEOUT_S)
