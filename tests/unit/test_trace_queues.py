@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_trace_findings import LENGTH, thread
+from tests.unit.test_trace_findings import LENGTH, thread, waits
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import queues, stuck
 from unsnarl.trace.model import IN_IO, LOCK, RUNNING
@@ -36,6 +36,51 @@ def test_a_wait_for_the_mutex_is_none_for_room(stack: tuple[tuple[str, str, int]
     }
     run = process(length_ns=LENGTH, threads=[thread(0, "producer", on_lock_ns=LENGTH)], **tables)
     assert [finding.kind for finding in queues.findings(run)] == kinds
+
+
+ROOM, ITEM, NOWHERE = 1, 4, 0
+
+
+@pytest.mark.parametrize(
+    ("known", "ends_ns", "detail"),
+    [
+        ([], [LENGTH // 4, LENGTH // 4], None),
+        ([(0, 1, ROOM)], [LENGTH // 4, LENGTH], "the last thread that made room, `consumer`, had ended "),
+        ([(1, 0, ITEM)], [LENGTH // 4, LENGTH], "the last thread that took items, `consumer`, had ended "),
+        ([(0, 1, NOWHERE)], [LENGTH // 4, LENGTH], "the last thread that had woken it, `consumer`, had ended "),
+        ([(0, 1, NOWHERE), (0, 2, NOWHERE)], [LENGTH // 8, LENGTH // 4], "the last thread that had woken it, `other`"),
+        ([(0, 1, NOWHERE), (0, 2, NOWHERE)], [LENGTH // 4, LENGTH], None),
+        ([(1, 0, NOWHERE)], [LENGTH // 4, LENGTH], None),
+        ([(0, 1, ROOM), (0, 2, NOWHERE)], [LENGTH // 4, LENGTH], "the last thread that made room, `consumer`"),
+        ([(0, 1, ROOM)], [3 * LENGTH // 4, LENGTH], None),
+    ],
+    ids=[
+        "nobody is known",
+        "made room",
+        "took items",
+        "waits without a stack",
+        "two",
+        "one lives",
+        "not the producer's",
+        "what is known best",
+        "most of the wait before",
+    ],
+)
+def test_consumers_that_have_ended_are_told(
+    known: list[tuple[int, int, int]], ends_ns: list[int], detail: str | None
+) -> None:
+    lines = [WAIT, PUT, WORK, WAIT, ("/lib/queue.py", "Queue.get", 180)]
+    tables: dict[str, Any] = {
+        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
+        "nodes": {"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [5, 4], "5": [0, 5]},
+        "stacks": [[0, LOCK, 1, LENGTH]],
+        "locks": [waits(waiter=waiter, releaser=releaser, wait_node=node) for waiter, releaser, node in known],
+    }
+    threads = [thread(0, "producer", on_lock_ns=LENGTH), thread(1, "consumer"), thread(2, "other")]
+    for one, end_ns in zip(threads[1:], ends_ns, strict=True):
+        one.update(end_ns=end_ns, has_ended=end_ns < LENGTH)
+    [found] = queues.full(process(length_ns=LENGTH, threads=threads, **tables))
+    assert (found.figures["ended"], found.details[0][: len(detail or "")] if detail else None) == (bool(detail), detail)
 
 
 FEEDS = [

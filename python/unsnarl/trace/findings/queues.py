@@ -5,7 +5,7 @@ Pure: a ``Process`` in, findings out.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from unsnarl.trace.findings import stuck
 from unsnarl.trace.findings.account import PUTS, PUTS_IN, parts_of
@@ -153,7 +153,7 @@ def _full(process: Process, what: str, place: str, by_thread: dict[int, int]) ->
         return None
     others = len(by_thread) - 1
     who = f"thread `{thread.label}`" + (f" and {others} {'other' if others == 1 else 'others'}" if others else "")
-    consumers = _consumers(process, place)
+    what_they_did, consumers = _consumers(process, place, set(by_thread))
     gone_ns = _gone_ns(process, thread, consumers)
     is_gone = 2 * gone_ns > longest_ns
     return Finding(
@@ -161,7 +161,9 @@ def _full(process: Process, what: str, place: str, by_thread: dict[int, int]) ->
         NOTABLE,
         f"{what} is full: {who} {'wait' if others else 'waits'} for room at {place}, for up to "
         f"{duration(longest_ns)}: {of_life(process, longest_ns, sum(thread.totals_ns))}",
-        [_about_gone(process, consumers[0], gone_ns)] if is_gone else _about(process, consumers),
+        [_about_gone(process, what_they_did, consumers, gone_ns)]
+        if is_gone
+        else _about(process, what_they_did, consumers),
         thread.label,
         place,
         {
@@ -174,6 +176,9 @@ def _full(process: Process, what: str, place: str, by_thread: dict[int, int]) ->
     )
 
 
+_WOKE = "that had woken it"
+"""What is known of threads that ended waits of a producer which were too short to have a stack."""
+
 _SLOWER = Remedy(
     "unsnarl will not help here: the consumers are slower. Make their work shorter, or have more of them where they "
     "wait for something; a larger queue only helps against bursts"
@@ -184,13 +189,23 @@ _GONE = Remedy(
 )
 
 
-def _consumers(process: Process, place: str) -> list[int]:
-    """Return the threads that made room for those that waited at a line, the most frequent first."""
-    counts: dict[int, int] = defaultdict(int)
+def _consumers(process: Process, place: str, producers: set[int]) -> tuple[str, list[int]]:
+    """Return the threads that made room for those that waited at a line, the most frequent first, and what is known.
+
+    Where consumers were the faster ones, no such wait is known: then the ones whose waits for an item the same
+    producers have ended; else, as waits of microseconds have no stack, all that have ended such a wait of a producer.
+    """
+    made, took, woke = Counter[int](), Counter[int](), Counter[int]()
     for waits in process.locks:
         if waits.releaser is not None and str(process.line_of(waits.wait_node)) == place:
-            counts[waits.releaser] += waits.count
-    return sorted(counts, key=lambda number: -counts[number])
+            made[waits.releaser] += waits.count
+        elif waits.releaser in producers and _is_in(process, waits.wait_node, "Queue.get"):
+            took[waits.waiter] += waits.count
+        elif waits.releaser is not None and waits.waiter in producers and not waits.wait_node:
+            woke[waits.releaser] += waits.count
+    known = {"that made room": made, "that took items": took, _WOKE: woke}
+    what = next((what for what, counts in known.items() if counts), "")
+    return what, [number for number, _ in known.get(what, woke).most_common()]
 
 
 def _gone_ns(process: Process, producer: Thread, consumers: list[int]) -> int:
@@ -202,13 +217,14 @@ def _gone_ns(process: Process, producer: Thread, consumers: list[int]) -> int:
     return max(end_ns - max(thread.end_ns for thread in threads), 0)
 
 
-def _about_gone(process: Process, consumer: int, gone_ns: int) -> str:
-    return f"room was made by `{process.label(consumer)}`, which had ended {duration(gone_ns)} before the wait was over"
+def _about_gone(process: Process, what: str, consumers: list[int], gone_ns: int) -> str:
+    last = max((process.threads[number] for number in consumers), key=lambda thread: thread.end_ns)
+    return f"the last thread {what}, `{last.label}`, had ended {duration(gone_ns)} before the wait was over"
 
 
-def _about(process: Process, consumers: list[int]) -> list[str]:
+def _about(process: Process, what: str, consumers: list[int]) -> list[str]:
     """Return in words what the thread does most that made room most often."""
-    if not consumers:
+    if not consumers or what == _WOKE:
         return []
     most = next(iter(parts_of(process, consumers[:1])), None)
     does = f", which spends most of its time {most.words}" if most is not None else ""
