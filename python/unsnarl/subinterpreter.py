@@ -1,7 +1,7 @@
 """Whether this is a sub-interpreter, in which the native module must not be used.
 
-From 3.12 on the native module cannot be loaded there. Before, it can, but a native call that waits would ask for the
-GIL as a thread of the main interpreter, which it holds already: a deadlock.
+From 3.12 on the native module cannot be loaded in an isolated one. In the others it can, with the scheduler's functions
+alone: a native call that waits would ask for the GIL as a thread of the main interpreter, which it holds already.
 
 Invariant: ``sys.modules`` stays as it was.
 """

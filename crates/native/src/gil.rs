@@ -20,6 +20,12 @@ pub(crate) fn unsupported(error: unsnarl_hook::Unsupported) -> PyErr {
     Unsupported::new_err((error.reason, error.hint))
 }
 
+/// Whether the calling thread runs code of the main interpreter.
+pub(crate) fn is_main_interpreter() -> bool {
+    // SAFETY: both are callable with the GIL held, and only compare pointers.
+    unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }
+}
+
 pub(crate) fn check_build() -> PyResult<()> {
     if cfg!(Py_GIL_DISABLED) {
         return Err(Unsupported::new_err((
@@ -27,9 +33,7 @@ pub(crate) fn check_build() -> PyResult<()> {
             "run without the scheduler",
         )));
     }
-    // SAFETY: both are callable with the GIL held, and only compare pointers.
-    let is_main = unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() };
-    if !is_main {
+    if !is_main_interpreter() {
         return Err(Unsupported::new_err((
             "this is a sub-interpreter",
             "install from the main interpreter",

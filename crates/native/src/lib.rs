@@ -5,6 +5,10 @@
 //! A program under `unsnarl run` imports this module at its first thread, and most of them need the scheduler's
 //! functions alone. Everything else is added when a name is asked for that is not there (PEP 562): to make
 //! their classes takes about as long as to install the scheduler.
+//!
+//! Invariant: what is added then is the main interpreter's alone. PyO3 keeps classes once a process, and a call that
+//! waits asks for the GIL as a thread of the main interpreter, which a sub-interpreter that shares the GIL holds
+//! already.
 
 mod gil;
 mod ipc;
@@ -13,7 +17,7 @@ mod sampler;
 mod sync;
 mod trace;
 
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyString};
@@ -42,6 +46,9 @@ fn look_up<'py>(module: &Bound<'py, PyModule>, name: &Bound<'py, PyString>) -> P
     let text = name.to_string();
     // The import system asks for `__path__` and other such names of its own.
     if text == "__all__" || !text.starts_with("__") {
+        if !gil::is_main_interpreter() {
+            return Err(refused(&text));
+        }
         complete(module)?;
         if let Some(found) = module.dict().get_item(name)? {
             return Ok(found);
@@ -52,10 +59,19 @@ fn look_up<'py>(module: &Bound<'py, PyModule>, name: &Bound<'py, PyString>) -> P
     )))
 }
 
-/// Add what the scheduler does not need, and list every name, for `dir()`.
+fn refused(name: &str) -> PyErr {
+    PyImportError::new_err(format!(
+        "cannot import '{name}' from 'unsnarl._native': this is a sub-interpreter, and unsnarl's primitives do not work \
+         here (hint: import them in the main interpreter alone, and use the standard library's here)"
+    ))
+}
+
+/// Add what the scheduler does not need, where that works, and list every name, for `dir()`.
 #[pyfunction(name = "__dir__", pass_module)]
 fn list<'py>(module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyList>> {
-    complete(module)?;
+    if gil::is_main_interpreter() {
+        complete(module)?;
+    }
     Ok(module.dict().keys())
 }
 
