@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import fnmatch
 import json
+import os
 import platform
 import re
 import shutil
@@ -184,8 +185,14 @@ def _alone_in(cache: Path) -> Generator[None]:
         yield
 
 
+VERSION = """
+import platform, sysconfig
+print(platform.python_version() + "t" * bool(sysconfig.get_config_var("Py_GIL_DISABLED")))
+"""
+
+
 def _interpreter(name: str) -> tuple[str, str]:
-    """Return the path and the version of an interpreter.
+    """Return the path and the version of an interpreter, as ``3.11.7``, or ``3.14.7t`` if it is free-threaded.
 
     Raises:
         Unprepared: there is none of this name.
@@ -193,7 +200,7 @@ def _interpreter(name: str) -> tuple[str, str]:
     python: str | None = shutil.which(name)
     if python is None:
         raise preparation.Unprepared(f"there is no interpreter {name!r}")
-    return python, _output([python, "-c", "import platform; print(platform.python_version())"])
+    return python, _output([python, "-c", VERSION])
 
 
 def _run_all(suites: list[Suite], options: argparse.Namespace, python: str, version: str) -> int:
@@ -287,8 +294,23 @@ def _built(cache: Path, python: str) -> Path:
     folder = cache / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--python", python]  # this pip, as that interpreter may have none
-    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "-w", folder, ROOT], check=False)
+    with _building_alone():
+        subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "-w", folder, ROOT], check=False)
     return folder
+
+
+@contextlib.contextmanager
+def _building_alone(root: Path = ROOT) -> Generator[None]:
+    """Wait until no other run builds in the sources' directory, where each build begins by removing what it finds.
+
+    The directory itself is locked, since a run in Debian's root, which has another cache, has the same one.
+    """
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _output(command: list[str]) -> str:

@@ -33,13 +33,14 @@ class Unprepared(Exception):  # noqa: N818 -- a state of a suite, not a mistake
 
 
 def unsnarl_wheel(folder: Path, version: str) -> Path:
-    """Return the newest wheel of unsnarl in a folder for a version of CPython, as ``3.11.7``.
+    """Return the newest wheel of unsnarl in a folder for a version of CPython, as ``3.11.7`` or ``3.14.7t``.
 
     Raises:
         Unprepared: there is none.
     """
     tag = f"cp{''.join(version.split('.')[:2])}"
-    wheels = sorted(folder.glob(f"unsnarl-*-{tag}-{tag}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    abi = tag + "t" * version.endswith("t")
+    wheels = sorted(folder.glob(f"unsnarl-*-{tag}-{abi}-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
     if not wheels:
         raise Unprepared(f"there is no wheel of unsnarl for CPython {version} in {folder}")
     return wheels[-1]

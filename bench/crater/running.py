@@ -28,6 +28,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 
 REPORTED = {0, 1, 2, 5}
 """Statuses with which pytest and regrtest end after they have reported."""
+REPORT = "reported"
+"""The end of a run with such a status and a report that can be read."""
 TAIL_BYTES = 6000
 STEERING = ("UNSNARL", "PYTHON", "PYTEST", "VIRTUAL_ENV")
 
@@ -50,12 +52,20 @@ def run(suite: Suite, way: str, python: Path, directory: Path, only: Sequence[st
         start = [str(python)] if not options else [str(python.with_name("unsnarl")), *options]
         variables = environment(suite, python, folder)
         made = _execute([*start, *words(suite, report, only)], variables, directory, suite.limit_s)
+        ended = ending(made.status, suite.limit_s)
         try:
             made.outcomes = outcomes.read(report.read_text(encoding="utf-8", errors="replace"))
-        except (OSError, ValueError):
-            made.outcomes = {}
-    made.outcomes[outcomes.THE_RUN] = ending(made.status, suite.limit_s)
+        except OSError:
+            ended = _without_report(made, ended, "no report")
+        except ValueError as error:
+            ended = _without_report(made, ended, f"a report that cannot be read: {error}")
+    made.outcomes[outcomes.THE_RUN] = ended
     return made
+
+
+def _without_report(made: Run, ended: str, what: str) -> str:
+    """Return how a run ended that has no outcomes; its status alone would count as a report."""
+    return f"status {made.status}, {what}" if ended == REPORT else ended
 
 
 def words(suite: Suite, report: Path, only: Sequence[str] = ()) -> list[str]:
@@ -85,7 +95,7 @@ def ending(status: int | None, limit_s: float) -> str:
         return f"no end after {limit_s:g} s"
     if status < 0:
         return f"ended by {signal.Signals(-status).name}"
-    return "reported" if status in REPORTED else f"status {status}"
+    return REPORT if status in REPORTED else f"status {status}"
 
 
 def _execute(command: list[str], variables: dict[str, str], directory: Path, limit_s: float) -> Run:

@@ -28,7 +28,7 @@ PATIENCE = 2
 """A run that came to another end than the plain one is repeated with this many times its limit."""
 
 PLAIN, AGAIN = "plain", "plain again"
-REPORTED = "reported"
+REPORTED = running.REPORT
 Progress = Callable[[str], None]
 
 
@@ -36,7 +36,8 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
     """Run a prepared suite in all ways and return the result.
 
     Raises:
-        Unprepared: no test passes plainly, or a plain run came to no end, so that nothing can be compared.
+        Unprepared: no test passes plainly, or a plain run came to no end or has no report, so that nothing can be
+            compared.
     """
     runs: dict[str, running.Run] = {}
     ends: list[dict[str, Any]] = []
@@ -44,8 +45,7 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
         progress(way)
         runs[way] = running.run(suite, way, python, directory)
         if way == PLAIN and outcomes.PASSED not in runs[way].outcomes.values():
-            last = (runs[way].tail.replace(str(directory), ".").strip().splitlines() or [""])[-1]
-            raise Unprepared(f"no test passes plainly ({runs[way].outcomes[outcomes.THE_RUN]}): {last.strip('= ')}")
+            raise Unprepared(_nothing_passes(runs[way], directory))
         if (ended := runs[way].outcomes[outcomes.THE_RUN]) == REPORTED:
             continue
         if way in (PLAIN, AGAIN):
@@ -76,6 +76,15 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
             if one["verdict"] == "differs"
         },
     }
+
+
+def _nothing_passes(run: running.Run, directory: Path) -> str:
+    """Say in one line why a plain run is nothing to compare with."""
+    ended = run.outcomes[outcomes.THE_RUN]
+    has_report = ended == REPORTED or len(run.outcomes) > 1
+    what = "no test passes plainly" if has_report else "the plain run reports no outcomes"
+    last = (run.tail.replace(str(directory), ".").strip().splitlines() or [""])[-1]
+    return f"{what} ({ended}): {last.strip('= ')}"
 
 
 def _end_that_did_not_happen_again(way: str, ended: str) -> dict[str, Any]:

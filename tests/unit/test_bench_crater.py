@@ -310,6 +310,26 @@ def test_a_suite_whose_plain_run_dies_names_the_test(tmp_path: Path) -> None:
         trial.carry_out(suite, Path(sys.executable), tmp_path, lambda _: None)
 
 
+@pytest.mark.parametrize(
+    ("writes", "said"),
+    [
+        ("", "the plain run reports no outcomes (status 1, no report)"),
+        ("<testsuite", "the plain run reports no outcomes (status 1, a report that cannot be read: unclosed token: "),
+        ("<testsuite/>", "no test passes plainly (reported)"),
+    ],
+)
+def test_a_suite_without_a_report_that_can_be_read_says_so(tmp_path: Path, writes: str, said: str) -> None:
+    python = tmp_path / "python"
+    write = 'for word; do case $word in --junitxml=*) printf %s "$REPORT" > "${word#*=}";; esac; done'
+    python.write_text(f'#!/bin/sh\n[ -z "$REPORT" ] || {write}\necho the last line\nexit 1\n')
+    python.chmod(0o755)
+    suite = Suite("thing", "1", ("tests",), variables={"REPORT": writes})
+    with pytest.raises(preparation.Unprepared) as raised:
+        trial.carry_out(suite, python, tmp_path, lambda _: None)
+    assert str(raised.value).startswith(said)
+    assert str(raised.value).endswith("): the last line")
+
+
 def test_a_suite_whose_plain_run_comes_to_no_end_is_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,7 +424,10 @@ def test_a_result_names_the_wheel_that_was_tried_and_not_the_sources(tmp_path: P
         (["--only", "janus", "--wheel", "/nowhere"], "there is no wheel of unsnarl for CPython"),
     ],
 )
-def test_bad_input_gets_one_clear_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gets_one_clear_line(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bench.crater.__main__.CACHE", tmp_path)
     try:
         status: object = main(words)
     except SystemExit as end:

@@ -35,6 +35,7 @@ def test_of_several_wheels_the_newest_for_the_interpreter_is_taken(tmp_path: Pat
     newer.touch()
     assert preparation.unsnarl_wheel(tmp_path, "3.11.7") == newer
     assert preparation.unsnarl_wheel(tmp_path, "3.14.0rc1").name == "unsnarl-1.0-cp314-cp314-linux_x86_64.whl"
+    assert preparation.unsnarl_wheel(tmp_path, "3.14.0rc1t").name == "unsnarl-1.0-cp314-cp314t-linux_x86_64.whl"
     with pytest.raises(preparation.Unprepared, match=r"no wheel of unsnarl for CPython 3\.12\.1 in"):
         preparation.unsnarl_wheel(tmp_path, "3.12.1")
 
@@ -42,12 +43,26 @@ def test_of_several_wheels_the_newest_for_the_interpreter_is_taken(tmp_path: Pat
 def test_the_wheel_is_built_with_the_interpreter_that_is_tested(tmp_path: Path) -> None:
     said = tmp_path / "said"
     other = tmp_path / "other"
-    # pip starts the interpreter that it is to work for; this one only notes that, and gives its version.
-    add_program(other, f'case "$*" in *python_version*) exec {sys.executable} "$@";; esac; echo "$*" >> {said}; exit 1')
+    # pip starts the interpreter that it is to work for; this one only notes that and whether another run could build at
+    # the same time, and gives its version.
+    note = f'flock --nonblock {ROOT} echo "builds beside" >> {said}; echo "$*" >> {said}; exit 1'
+    add_program(other, f'case "$*" in *python_version*) exec {sys.executable} "$@";; esac; {note}')
     words = ["--only", "h11", "--python", str(other), "--cache", str(tmp_path / "cache")]
     assert main([*words, "--data", str(tmp_path / "data")]) == 2
     (words_of_pip,) = said.read_text().splitlines()
     assert f"wheel --quiet --no-deps -w {tmp_path}/cache/{VERSION}/wheel {ROOT}" in words_of_pip
+
+
+@pytest.mark.parametrize(("is_free_threaded", "version"), [(0, VERSION), (1, f"{VERSION}t")])
+def test_a_free_threaded_interpreter_has_environments_and_results_of_its_own(
+    tmp_path: Path, is_free_threaded: int, version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    code = "import sys, sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = int(sys.argv[1]); exec(sys.argv[2])"
+    add_program(other, f'exec {sys.executable} -c "{code}" {is_free_threaded} "$2"')
+    assert main(["--only", "h11", "--python", str(other), "--cache", str(tmp_path), "--wheel", str(tmp_path)]) == 2
+    assert (tmp_path / version / "lock").is_file()
+    assert f"there is no wheel of unsnarl for CPython {version} in" in capsys.readouterr().err
 
 
 def test_two_runs_do_not_share_their_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +92,9 @@ def test_debians_interpreter_runs_the_suites_with_a_wheel_of_its_own(copied: Pat
     own = tmp_path / ".cache" / "unsnarl-crater" / "python3.15"
     add_program(programs / "python", "echo abc123 with changes")
     add_program(programs / "python3.15", f'echo "python3.15: $*" >> {said}\nmkdir -p "$3"\ncp -r {venv} "$3/bin"')
-    add_program(venv / "pip", f'echo "pip: $*" >> {said}\nmkdir -p {own}/wheel\n: > {own}/wheel/unsnarl-1.whl')
+    beside = 'flock --nonblock . echo "pip: builds beside another"'
+    note = f'case $1 in wheel) {beside};; esac >> {said}\necho "pip: $*" >> {said}'
+    add_program(venv / "pip", f"{note}\nmkdir -p {own}/wheel\n: > {own}/wheel/unsnarl-1.whl")
     add_program(venv / "python", f'echo "crater of $UNSNARL_SOURCES: $*" >> {said}\nexit 77')
     env = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     words = ["--debian", "python3.15", "--only", "cpython-*", "--offline"]
@@ -91,6 +108,21 @@ def test_debians_interpreter_runs_the_suites_with_a_wheel_of_its_own(copied: Pat
     assert installed.startswith("pip: install ")
     assert installed.endswith(f" {own}/wheel/unsnarl-1.whl")
     assert run == (f"crater of abc123 with changes: -m bench.crater --wheel {own}/wheel --only cpython-* --offline")
+
+
+def test_a_run_with_debians_interpreter_leaves_that_of_another_run_alone(copied: Path, tmp_path: Path) -> None:
+    own = tmp_path / ".cache" / "unsnarl-crater" / "python3.15"
+    wheel = own / "wheel" / "unsnarl-1.whl"
+    wheel.parent.mkdir(parents=True)
+    wheel.touch()
+    with open(own / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        words = [str(copied), "--inside", "python3.15", "--only", "h11"]
+        env = os.environ | {"HOME": str(tmp_path)}
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: another run uses the environments in {own}\nhint: wait until it has ended\n"
+    assert wheel.exists()
 
 
 @pytest.mark.parametrize("words", [["--debian"], ["--debian", "python3.13"], ["--debian", "--only"]])

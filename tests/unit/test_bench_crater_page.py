@@ -97,12 +97,14 @@ def test_the_page_says_what_was_run_with_which_interpreter() -> None:
             result(suite="cpython-b", version="3.13.0"),
             result(suite="asgiref", version="3.13.0"),
             result(suite="cpython-b", version="3.11.7", python="3.11.7"),
+            result(suite="cpython-b", version="3.14.7t", python="3.14.7t"),
         ],
         {},
-        ["3.11", "3.12", "3.13"],
+        ["3.11", "3.12", "3.13", "3.14"],
     )
     rows = (
         "| 3.11.7 | 1 of 2 | 3 | cpython-a | 0 |\n| 3.12 | 0 of 2 | 0 | all | 0 |\n| 3.13.0 | 2 of 2 | 6 | none | 1 |\n"
+        "| 3.14 | 0 of 2 | 0 | all | 0 |\n| 3.14.7t | 1 of 2 | 3 | cpython-a | 0 |\n"
     )
     assert rows in shown
     assert {"3.11", "3.15"} <= set(versions())
