@@ -49,3 +49,16 @@ def test_threads_that_ask_at_once_get_the_same_class() -> None:
         "print(len(found), len(set(found)))"
     )
     assert said(text) == "8 1\n"
+
+
+def test_a_module_that_is_imported_again_has_the_same_names() -> None:
+    """Programs that isolate what they import remove it from ``sys.modules``, as pytest's ``pytester`` does."""
+    text = (
+        "import sys\nfrom unsnarl import _native, gil, sync\n"
+        "def forget():\n    for name in [*sys.modules]:\n  if name[:7] == 'unsnarl': del sys.modules[name]\n"
+        "forget()\nfrom unsnarl import _native as again\n"
+        "print(again is _native, again.Event is sync.Event, set(dir(again)) == set(dir(_native)))\n"
+        "forget()\nfrom unsnarl import gil as other\nimport unsnarl.sync\n"
+        "print(other is gil, other.installed(), unsnarl.sync.Event().wait(0.001))"
+    )
+    assert said(text) == "False True True\nFalse False False\n"

@@ -20,7 +20,7 @@ mod trace;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 /// Native part of unsnarl; use the public modules instead.
 #[pymodule(gil_used = false)]
@@ -38,7 +38,8 @@ mod _native {
     }
 }
 
-static REST: PyOnceLock<()> = PyOnceLock::new();
+/// What the first complete module has.
+static REST: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 /// Add what the scheduler does not need, and look again.
 #[pyfunction(name = "__getattr__", pass_module)]
@@ -76,7 +77,12 @@ fn list<'py>(module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyList>> {
 }
 
 fn complete(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    REST.get_or_try_init(module.py(), || register(module)).copied()
+    let py = module.py();
+    let names = REST.get_or_try_init(py, || {
+        register(module).and_then(|()| Ok(module.dict().copy()?.unbind()))
+    })?;
+    // A program that removes the module from `sys.modules` and imports it again has another one, with the same classes.
+    module.dict().update_if_missing(names.bind(py).as_mapping())
 }
 
 fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
