@@ -55,7 +55,7 @@ def test_a_module_that_is_imported_again_has_the_same_names() -> None:
     """Programs that isolate what they import remove it from ``sys.modules``, as pytest's ``pytester`` does."""
     text = (
         "import sys\nfrom unsnarl import _native, gil, sync\n"
-        "def forget():\n    for name in [*sys.modules]:\n  if name[:7] == 'unsnarl': del sys.modules[name]\n"
+        "def forget():\n    for name in [*sys.modules]:\n        if name[:7] == 'unsnarl': del sys.modules[name]\n"
         "forget()\nfrom unsnarl import _native as again\n"
         "print(again is _native, again.Event is sync.Event, set(dir(again)) == set(dir(_native)))\n"
         "forget()\nfrom unsnarl import gil as other\nimport unsnarl.sync\n"
