@@ -11,7 +11,7 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import event_loop
-from unsnarl.trace.loop_rounds import LoopRounds
+from unsnarl.trace.loop_rounds import LongRound, LoopRounds
 from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, SLEEPING, Location, Process
 
 IDLE, HASHES, AFTER, IN_GREENLET, UNKNOWN = 1, 2, 5, 6, 0
@@ -157,9 +157,11 @@ BEGIN, STALL = 1000 * MS, 900 * MS
         (LoopRounds(), 1),  # not watched
         (LoopRounds(LENGTH, {0: 0}), 0),
         (LoopRounds(LENGTH, {1: 0}), 1),  # another thread's are watched
-        (LoopRounds(LENGTH, {0: 0}, [(0, BEGIN, BEGIN + STALL)]), 1),
-        (LoopRounds(LENGTH, {0: 0}, [(0, BEGIN - 50 * MS, BEGIN + 20 * MS)]), 0),
-        (LoopRounds(LENGTH, {0: 0, 1: 0}, [(1, BEGIN, BEGIN + STALL)]), 0),  # another thread's
+        (LoopRounds(LENGTH, {0: 0}, [LongRound(0, BEGIN, BEGIN + STALL, STALL)]), 1),
+        (LoopRounds(LENGTH, {0: 0}, [LongRound(0, BEGIN, BEGIN + STALL, event_loop.STALL_NS)]), 1),
+        (LoopRounds(LENGTH, {0: 0}, [LongRound(0, BEGIN, BEGIN + STALL, event_loop.STALL_NS - 1)]), 0),  # no processor
+        (LoopRounds(LENGTH, {0: 0}, [LongRound(0, BEGIN - 50 * MS, BEGIN + 20 * MS, 70 * MS)]), 0),
+        (LoopRounds(LENGTH, {0: 0, 1: 0}, [LongRound(1, BEGIN, BEGIN + STALL, STALL)]), 0),  # another thread's
         (LoopRounds(BEGIN + STALL // 2, {0: 0}), 1),  # killed: the end was not watched
         (LoopRounds(LENGTH, {0: BEGIN + MS}), 1),  # attached in the middle of a round
     ],
@@ -171,12 +173,29 @@ def test_short_rounds_are_no_stall_however_long_the_thread_computes(rounds: Loop
 
 
 def test_a_stretch_of_many_rounds_stalls_the_loop_for_the_long_ones_only() -> None:
-    rounds = LoopRounds(
-        LENGTH, {0: 0}, [(0, BEGIN + 100 * MS, BEGIN + 180 * MS), (0, BEGIN + 300 * MS, BEGIN + 360 * MS)]
-    )
+    long = [
+        LongRound(0, BEGIN + 100 * MS, BEGIN + 180 * MS, 80 * MS),
+        LongRound(0, BEGIN + 300 * MS, BEGIN + 360 * MS, 60 * MS),
+    ]
+    rounds = LoopRounds(LENGTH, {0: 0}, long)
     run = loop([STALL, RUNNING, HASHES])
     [stall] = event_loop.findings(replace(run, locations={**run.locations, 3: ROUND}, loop_rounds=rounds))
     assert (stall.figures["count"], stall.figures["total_ns"], stall.figures["longest_ns"]) == (2, 140 * MS, 80 * MS)
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        (RUNNING, ["the thread had no processor for 600 ms of it"]),
+        (IN_IO, []),  # a thread that is in I/O needs none
+    ],
+)
+def test_a_stall_is_told_apart_from_the_lack_of_a_processor(state: int, detail: list[str]) -> None:
+    rounds = LoopRounds(LENGTH, {0: 0}, [LongRound(0, BEGIN, BEGIN + STALL, 300 * MS)])
+    run = loop([STALL, state, HASHES])
+    [stall] = event_loop.findings(replace(run, locations={**run.locations, 3: ROUND}, loop_rounds=rounds))
+    assert stall.figures["total_ns"] == STALL
+    assert stall.details == ["all other tasks of the loop wait meanwhile", *detail]
 
 
 def test_the_rounds_of_a_loop_that_is_not_asyncio_s_own_are_not_watched() -> None:

@@ -12,6 +12,7 @@
 
 mod blocked;
 mod delays;
+mod sockets;
 mod stuck;
 
 use crate::trace::LAYOUT;
@@ -39,8 +40,9 @@ const SAMPLES: &str = "samples";
 /// interval, keeps pace with the rounds.
 const LEAST_PAUSE_US: u64 = 3000;
 const MORE_PAUSE_US: u64 = 4000;
-/// One round in so many also reads what blocked threads wait for, of at most so many threads.
-const BLOCKED_EVERY: u64 = 5;
+/// After so long a round also reads what blocked threads wait for, of at most so many threads: every fifth round, or each
+/// one where the sampler itself seldom gets a processor.
+const BLOCKED_PAUSE: Duration = Duration::from_millis(25);
 const MOST_BLOCKED: usize = 32;
 /// How often the directory is searched for new processes.
 const SEARCH: Duration = Duration::from_millis(20);
@@ -125,9 +127,7 @@ impl TraceSampler {
             }
             for target in &mut targets {
                 target.sample(round);
-                if round.is_multiple_of(BLOCKED_EVERY * target.every) {
-                    target.sample_blocked();
-                }
+                target.sample_blocked_in_time();
             }
             round += 1;
             std::thread::sleep(Duration::from_micros(LEAST_PAUSE_US + random.below(MORE_PAUSE_US)));
@@ -191,6 +191,9 @@ struct Target {
     started: u64,
     /// One round in so many is sampled.
     every: u64,
+    /// When it was last read what blocked threads wait for, and their names.
+    blocked: Option<Instant>,
+    names: blocked::Names,
     /// By the words that identify a code object, since an address may be used again. `None` for a frame without a line.
     codes: HashMap<[u64; 5], Option<Code>>,
     collected: Collected,
@@ -214,6 +217,8 @@ impl Target {
             started: word(&recording, header::STARTED as u64)?,
             recording,
             every: 1,
+            blocked: None,
+            names: blocked::Names::default(),
             codes: HashMap::new(),
             collected: Collected::default(),
             delays: Delays::default(),
@@ -248,6 +253,14 @@ impl Target {
         }
     }
 
+    fn sample_blocked_in_time(&mut self) {
+        let pause = BLOCKED_PAUSE * u32::try_from(self.every).unwrap_or(u32::MAX);
+        if self.blocked.is_none_or(|at| at.elapsed() >= pause) {
+            self.blocked = Some(Instant::now());
+            self.sample_blocked();
+        }
+    }
+
     /// Reads what the threads wait for that are blocked in a system call.
     fn sample_blocked(&mut self) {
         let Some(memory) = &self.memory else { return };
@@ -264,7 +277,6 @@ impl Target {
         let alive = (1..)
             .zip(table.chunks_exact(layout::THREAD_SIZE))
             .filter(|(_, thread)| word_in(thread, thread::IDENT) != 0 && half_in(thread, thread::HAS_ENDED) == 0);
-        let mut names = blocked::Names::default();
         let mut stuck = Vec::new();
         for (entry, own) in alive.take(MOST_BLOCKED) {
             let (state, last) = (word_in(own, thread::STATE), word_in(own, thread::LAST));
@@ -272,7 +284,7 @@ impl Target {
             let time = monotonic_ns().saturating_sub(self.started);
             let tid = half_in(own, thread::TID);
             let has_lacked = self.delays.has_lacked(self.pid, tid);
-            if let Some(name) = names.of_thread(memory, self.pid, tid, has_lacked) {
+            if let Some(name) = self.names.of_thread(memory, self.pid, tid, has_lacked) {
                 self.collected.wait(time, entry, name);
             }
         }
@@ -439,8 +451,17 @@ fn tail(text: &str, size: usize) -> String {
 
 /// The moment on CLOCK_MONOTONIC, in nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The processor time of this thread, in nanoseconds; reading it costs a system call.
+pub(crate) fn processor_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

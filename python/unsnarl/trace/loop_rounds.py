@@ -6,7 +6,7 @@ Keeps which tasks gave way as well. Pure: text in, data out. Entries that cannot
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unsnarl.trace.traced.long_rounds import ROUND, THREAD, UNTIL
 from unsnarl.trace.traced.tasks import FIELD
@@ -40,6 +40,22 @@ class Looks:
     at_once: int = 0
 
 
+class LongRound(NamedTuple):
+    """A long round of a thread's loop, in which the thread had a processor for ``ran_ns`` at most."""
+
+    thread: int
+    begin_ns: int
+    end_ns: int
+    ran_ns: int
+
+
+class Part(NamedTuple):
+    """A part of a stretch of a thread, in which the thread had a processor for ``ran_ns`` at most."""
+
+    length_ns: int
+    ran_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class LoopRounds:
     """The long rounds of the loops of a process; times are nanoseconds since the start of its recording.
@@ -47,7 +63,7 @@ class LoopRounds:
     Attributes:
         until_ns: until when rounds were watched.
         threads: the numbers of the threads whose rounds were watched, and from when on.
-        long: the number of a thread, and when long rounds of its loop began and ended.
+        long: the long rounds, in the order in which they ended.
         giving: at which stacks tasks gave way before a round.
         finds: the callbacks of what was ready again after a round that had found something at once.
         looks: the rounds that were looked at, by the number of the thread.
@@ -55,27 +71,28 @@ class LoopRounds:
 
     until_ns: int = 0
     threads: dict[int, int] = field(default_factory=dict[int, int])
-    long: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    long: list[LongRound] = field(default_factory=list["LongRound"])
     giving: list[Counted] = field(default_factory=list["Counted"])
     finds: list[Counted] = field(default_factory=list["Counted"])
     looks: dict[int, Looks] = field(default_factory=dict[int, "Looks"])
 
-    def within(self, thread: int, begin_ns: int, length_ns: int) -> list[int]:
-        """Return how long the parts of a stretch of a thread are that lie in one long round each.
+    def within(self, thread: int, begin_ns: int, length_ns: int) -> list[Part]:
+        """Return the parts of a stretch of a thread that lie in one long round each.
 
         A stretch that was not watched as a whole may be one.
         """
         end_ns = begin_ns + length_ns
         if thread not in self.threads or begin_ns < self.threads[thread] or end_ns > self.until_ns:
-            return [length_ns]
-        parts = [min(end_ns, until) - max(begin_ns, since) for of, since, until in self.long if of == thread]
-        return [part for part in parts if part > 0]
+            return [Part(length_ns, length_ns)]
+        own = (one for one in self.long if one.thread == thread)
+        parts = ((min(end_ns, one.end_ns) - max(begin_ns, one.begin_ns), one.ran_ns) for one in own)
+        return [Part(part_ns, min(part_ns, ran_ns)) for part_ns, ran_ns in parts if part_ns > 0]
 
 
 def parse(text: str, threads: list[Thread], started_ns: int) -> LoopRounds:
     """Return the long rounds that a file tells; ``started_ns`` is the start of the recording on the monotonic clock."""
     numbers = {thread.tid: number for number, thread in enumerate(threads)}
-    until_ns, watched, long = 0, dict[int, int](), list[tuple[int, int, int]]()
+    until_ns, watched, long = 0, dict[int, int](), list[LongRound]()
     for entry in text.split("\n"):
         kind, *fields = entry.split(FIELD)
         try:
@@ -85,8 +102,9 @@ def parse(text: str, threads: list[Thread], started_ns: int) -> LoopRounds:
                 tid, first_ns = map(int, fields)
                 watched |= {numbers[tid]: first_ns - started_ns} if tid in numbers else {}
             elif kind == ROUND:
-                tid, begin_ns, end_ns = map(int, fields)
-                long += [(numbers[tid], begin_ns - started_ns, end_ns - started_ns)] if tid in numbers else []
+                tid, begin_ns, end_ns, ran_ns = map(int, fields)
+                one = LongRound(numbers.get(tid, -1), begin_ns - started_ns, end_ns - started_ns, ran_ns)
+                long += [one] if tid in numbers else []
         except ValueError:
             continue
     return LoopRounds(until_ns, watched, long)

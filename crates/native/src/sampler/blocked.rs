@@ -4,11 +4,10 @@
 //! `/proc/PID/fd` name its descriptor, and the tables in `/proc/PID/net` the peer of a socket. Reading them neither
 //! stops the thread nor wakes it.
 //!
-//! Must never: keep a name longer than a moment: descriptors are used again.
+//! Must never: keep the name of a descriptor longer than a moment: descriptors are used again.
 
-use std::collections::HashMap;
+use super::sockets::Sockets;
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::FileExt;
 
 /// Calls whose first argument is the descriptor they wait for.
@@ -35,17 +34,15 @@ const PROCESSOR: &str = "a processor";
 const TIMEOUT: &str = "a timeout";
 /// The name of a wait for a signal of the kernel's.
 const SIGNAL: &str = "a signal";
+/// The name of a socket of which no more is known.
+const SOCKET: &str = "a socket";
 /// The name of a wait in any other call, of which a share of the samples is: nobody knows what for.
 const UNKNOWN: &str = "";
-/// A listening socket, in the tables of sockets.
-const LISTENING: &str = "0A";
-/// The longest table of sockets that is read.
-const TABLE_MAX: usize = 4 << 20;
 
-/// The names of one round: a descriptor's name is looked up once a round.
+/// Names what the threads of one process wait for.
 #[derive(Default)]
 pub(super) struct Names {
-    sockets: Option<HashMap<String, String>>,
+    sockets: Sockets,
 }
 
 impl Names {
@@ -88,8 +85,7 @@ impl Names {
 
     fn name(&mut self, pid: u32, link: &str) -> String {
         if let Some(inode) = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
-            let sockets = self.sockets.get_or_insert_with(|| sockets_of(pid));
-            return sockets.get(inode).cloned().unwrap_or_else(|| "a socket".into());
+            return self.sockets.name(pid, inode).unwrap_or_else(|| SOCKET.into());
         }
         if link.starts_with("pipe:") {
             return "a pipe".into();
@@ -213,67 +209,4 @@ fn registered(pid: u32, epoll: i32) -> Option<Vec<i32>> {
         .lines()
         .filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next());
     words.map(|word| word.parse().ok()).collect()
-}
-
-/// Names by inode, of all sockets of the process's network.
-fn sockets_of(pid: u32) -> HashMap<String, String> {
-    let mut names = HashMap::new();
-    for table in ["tcp", "tcp6", "udp", "udp6"] {
-        let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")) else {
-            continue;
-        };
-        for line in text
-            .get(..text.len().min(TABLE_MAX))
-            .unwrap_or_default()
-            .lines()
-            .skip(1)
-        {
-            let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            if let [_, local, remote, state, _, _, _, _, _, inode, ..] = words[..] {
-                let (words, end) = if state == LISTENING {
-                    ("connections at ", local)
-                } else if is_unset(remote) {
-                    ("packets at ", local)
-                } else {
-                    ("", remote)
-                };
-                if let Some(address) = address(end) {
-                    names.insert(inode.to_owned(), format!("{words}{address}"));
-                }
-            }
-        }
-    }
-    if let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/net/unix")) {
-        for line in text.lines().skip(1) {
-            let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            if let Some(inode) = words.get(6) {
-                names.insert((*inode).to_owned(), "a Unix socket".into());
-            }
-        }
-    }
-    names
-}
-
-/// Whether an address as the kernel prints it is that of a socket that is connected to none.
-fn is_unset(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b'0' | b':'))
-}
-
-/// An address as the kernel prints it: words of the machine's byte order in hexadecimal, and the port.
-fn address(text: &str) -> Option<String> {
-    let (host, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let mut bytes = Vec::with_capacity(16);
-    for at in (0..host.len()).step_by(8) {
-        bytes.extend(u32::from_str_radix(host.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
-    }
-    let host: IpAddr = if let Ok(bytes) = <[u8; 4]>::try_from(&bytes[..]) {
-        Ipv4Addr::from(bytes).into()
-    } else {
-        Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical()
-    };
-    Some(match host {
-        IpAddr::V4(host) => format!("{host}:{port}"),
-        IpAddr::V6(host) => format!("[{host}]:{port}"),
-    })
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from unsnarl.trace import loops
 from unsnarl.trace.findings.account import is_idle_in_loop, is_recording
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
+from unsnarl.trace.loop_rounds import Part
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Process, Thread
 
 STALL_NS = 50_000_000
@@ -23,6 +24,9 @@ STALL_SHARE = 0.02
 """The least share of the thread's life."""
 
 MOST_STALLS = 5
+
+STARVED_SHARE = 0.1
+"""The share of the stalls' time, from which on it is said that the thread had the GIL and no processor."""
 
 _DOES = {
     RUNNING: "computes",
@@ -104,7 +108,7 @@ def _base(process: Process, node: int) -> tuple[str, str]:
 def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
     """Return the stalls of a loop by line: a call may compute there with the GIL, and then without it."""
     thread = process.threads[number]
-    stalls: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+    stalls: dict[str | None, list[tuple[int, Part]]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
         if length_ns < STALL_NS or not loop.may_run(process, begin, node) or not _is_in_callback(process, state, node):
             continue
@@ -112,15 +116,16 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
         is_watched = loops.is_in_round(process.own_stack(node))
-        lengths = process.loop_rounds.within(number, begin, length_ns) if is_watched else [length_ns]
-        for part_ns in lengths:
-            if part_ns >= STALL_NS:
-                stalls[str(place) if place else None].append((state, part_ns))
+        whole = [Part(length_ns, length_ns)]
+        for part in process.loop_rounds.within(number, begin, length_ns) if is_watched else whole:
+            # A thread that keeps the GIL needs a processor: the loop of one that lacked it stalled for that.
+            if (part.ran_ns if state == RUNNING else part.length_ns) >= STALL_NS:
+                stalls[str(place) if place else None].append((state, part))
     life = process.seen_life_ns(thread)
     return [
         _stall(process, thread, loop.library, place, calls)
         for place, calls in stalls.items()
-        if sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
+        if sum(part.length_ns for _, part in calls) >= STALL_SHARE * life
     ]
 
 
@@ -153,10 +158,11 @@ def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
 
 
 def _stall(
-    process: Process, thread: Thread, library: loops.Library, place: str | None, stalls: list[tuple[int, int]]
+    process: Process, thread: Thread, library: loops.Library, place: str | None, stalls: list[tuple[int, Part]]
 ) -> Finding:
-    lengths = [length_ns for _, length_ns in stalls]
-    state = max(_DOES, key=lambda state: sum(length_ns for of, length_ns in stalls if of == state))
+    lengths = [part.length_ns for _, part in stalls]
+    state = max(_DOES, key=lambda state: sum(part.length_ns for of, part in stalls if of == state))
+    starved_ns = sum(part.length_ns - part.ran_ns for of, part in stalls if of == RUNNING)
     total, life = sum(lengths), process.seen_life_ns(thread)
     times = "once" if len(lengths) == 1 else f"{len(lengths):,} times"
     at = f" at {place}" if place else ""
@@ -164,6 +170,8 @@ def _stall(
     if library.name == "asyncio":
         unknown += ": PYTHONASYNCIODEBUG=1 names it"
     details = [] if place else [unknown]
+    if starved_ns >= STARVED_SHARE * total:
+        details = [f"the thread had no processor for {duration(starved_ns)} of it", *details]
     return Finding(
         "loop-stall",
         SEVERE if total > 0.1 * life else NOTABLE,

@@ -6,7 +6,7 @@ monotonic clock.
 """
 
 ROUND = "round"
-"""The first field of a long round: its thread, its begin, its end."""
+"""The first field of a long round: its thread, its begin, its end, and how long its thread had a processor in it."""
 
 THREAD = "thread"
 """The first field of a thread whose rounds are watched: its number, and from when on."""
@@ -38,13 +38,16 @@ class LongRounds:
         """Start without a round."""
         self.since_ns: int | None = None
         self._full_ns: int | None = None
-        self._entries: list[tuple[int, int, int]] = []
+        self._entries: list[tuple[int, int, int, int]] = []
 
-    def add(self, tid: int, begin_ns: int, end_ns: int) -> None:
-        """Keep a long round of a thread; those of one thread come in their order."""
+    def add(self, tid: int, begin_ns: int, end_ns: int, ran_ns: int) -> None:
+        """Keep a long round of a thread, which had a processor for ``ran_ns`` at most.
+
+        The rounds of one thread come in their order.
+        """
         if self._full_ns is not None:
             return
-        self._entries.append((tid, begin_ns, end_ns))
+        self._entries.append((tid, begin_ns, end_ns, ran_ns))
         if len(self._entries) > MOST:
             merged = _near_merged(self._entries)
             if len(merged) > MOST // 2:
@@ -62,19 +65,19 @@ class LongRounds:
         yield UNTIL, str(now_ns if self._full_ns is None else self._full_ns)
         for tid, first_ns, _ in threads:
             yield THREAD, str(tid), str(first_ns if self.since_ns is None else self.since_ns)
-        going = [(tid, begin_ns, now_ns) for tid, _, begin_ns in threads if begin_ns is not None]
+        going = [(tid, begin_ns, now_ns, now_ns - begin_ns) for tid, _, begin_ns in threads if begin_ns is not None]
         for entry in (*list(self._entries), *going):
             yield ROUND, *map(str, entry)
 
 
-def _near_merged(entries: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _near_merged(entries: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     last: dict[int, int] = {}
-    merged: list[tuple[int, int, int]] = []
-    for tid, begin_ns, end_ns in entries:
+    merged: list[tuple[int, int, int, int]] = []
+    for tid, begin_ns, end_ns, ran_ns in entries:
         index = last.get(tid)
         if index is not None and begin_ns - merged[index][2] < NEAR_NS:
-            merged[index] = (tid, merged[index][1], end_ns)
+            merged[index] = (tid, merged[index][1], end_ns, merged[index][3] + ran_ns)
         else:
             last[tid] = len(merged)
-            merged.append((tid, begin_ns, end_ns))
+            merged.append((tid, begin_ns, end_ns, ran_ns))
     return merged

@@ -178,9 +178,9 @@ class TaskWaits:
         self._giving.add(stacks)
         self._write_in_time()
 
-    def long(self, tid: int, begin_ns: int, end_ns: int) -> None:
+    def long(self, tid: int, begin_ns: int, end_ns: int, ran_ns: int) -> None:
         """Keep a long round of a thread's loop, which has just ended."""
-        self._rounds.add(tid, begin_ns, end_ns)
+        self._rounds.add(tid, begin_ns, end_ns, ran_ns)
         self._write_in_time()
 
     def _write_in_time(self) -> None:
