@@ -50,6 +50,27 @@ def test_io_is_divided_by_what_the_thread_was_seen_waiting_for() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("peers", "expected"),
+    [
+        ({"127.0.0.1:5432": 1, "a socket": 5}, {"waiting for 127.0.0.1:5432": 900}),
+        (
+            {"127.0.0.1:1": 1, "a Unix socket": 3, "a socket": 5},
+            {"waiting for 127.0.0.1:1": 100, "waiting for a Unix socket": 800},
+        ),
+        ({"a pipe": 1, "a socket": 2}, {"waiting for a pipe": 300, "waiting for a socket": 600}),
+        ({"a socket": 2}, {"waiting for a socket": 900}),
+    ],
+)
+def test_a_socket_without_a_name_is_the_one_that_has_a_name_there(
+    peers: dict[str, int], expected: dict[str, int]
+) -> None:
+    waits = [{"thread": 1, "node": 1, "peer": peer, "count": count} for peer, count in peers.items()]
+    found = long_run([], waiting_ns=0, stacks=[[1, 3, 1, 900 * MS]], imports=[], peers=waits)
+    parts = {part.what: part.time_ns // MS for part in account.parts_of(found, [1]) if part.place is not None}
+    assert parts == expected
+
+
 def test_a_thread_that_could_run_waits_for_a_processor_and_not_for_io() -> None:
     waits = [
         {"thread": 1, "node": 1, "peer": "a processor", "count": 3},

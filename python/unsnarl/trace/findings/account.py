@@ -6,6 +6,7 @@ the totals of its threads, and the printed shares to 100 %; time without a known
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ from unsnarl.trace.model import (
     Process,
     Thread,
 )
+
+_ANY_SOCKET, _NAMED_SOCKET = "waiting for a socket", re.compile(r"waiting for (.*:[0-9]+|a Unix socket)")
+"""The sampler's words for a socket of which it knows no more, and for others."""
 
 MOST_PARTS = 5
 """Parts that are named; the others are one."""
@@ -215,8 +219,18 @@ def parts_of(process: Process, numbers: list[int]) -> list[Part]:
         )
         for key, time_ns in own.items():
             times[key] += time_ns
-    parts = [Part(what, place, time_ns) for (what, place), time_ns in _by_function(times).items() if time_ns > 0]
+    parts = [Part(what, place, time_ns) for (what, place), time_ns in _by_place(times).items() if time_ns > 0]
     return sorted(parts, key=lambda part: (-part.time_ns, part.words))
+
+
+def _by_place(times: dict[tuple[str, Location | None], int]) -> dict[tuple[str, Location | None], int]:
+    """Merge what a thread did at several lines, and waits for sockets of which some have no name."""
+    result = _by_function(times)
+    for what, place in list(result):
+        named = [key for key in result if key[1] == place and _NAMED_SOCKET.fullmatch(key[0])]
+        if what == _ANY_SOCKET and named:
+            result[max(named, key=lambda key: result[key])] += result.pop((what, place))
+    return result
 
 
 def _by_function(times: dict[tuple[str, Location | None], int]) -> dict[tuple[str, Location | None], int]:
