@@ -102,13 +102,13 @@ note_step() {
   if [[ $outcome == FAILED* ]]; then steps_failed=$((steps_failed + 1)); fi
   steps_summary+=("$outcome")
   printf -- '--- %s\n' "$outcome"
-  while read -r outcome; do steps_summary+=("        $outcome"); done < <(sed -n 's/^ *flaky: /flaky: /p' "$log" | sort -u)
+  while read -r outcome; do steps_summary+=("        $outcome"); done < <(sed -nE 's/^ *(flaky|failed): /\1: /p' "$log" | sort -u)
 }
 
 # Prints the lines of the last summary that a step printed about its own steps.
 last_summary() {
   awk '/^=== summary/ { lines = ""; is_in = 1; next } is_in && /^[0-9]+ passed, [0-9]+ failed$/ { is_in = 0 }
-    is_in && !/flaky:/ { lines = lines $0 "\n" } END { printf "%s", lines }' "$1"
+    is_in && !/(flaky|failed):/ { lines = lines $0 "\n" } END { printf "%s", lines }' "$1"
 }
 
 not_run() {

@@ -200,4 +200,5 @@ def test_runs_that_fail_are_counted_and_have_a_status(programs: "Programs") -> N
     shown = lab(programs, "run", *words)
     assert shown.status == 1
     assert re.search(r"^[1-9][0-9]* runs failed: the reasons are in the results$", shown.complaint, re.MULTILINE)
+    assert "\nfailed: efficiency: two threads, stock: exit status 3: no luck\n" in shown.complaint
     assert shown.stdout == b"out/" + next((programs.directory / "out").iterdir()).name.encode() + b"\n"

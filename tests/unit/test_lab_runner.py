@@ -44,7 +44,7 @@ def carried_out(
 
     account = carry_out([session], tell, budget_s)
     kept: list[dict[str, Any]] = Results(folder, experiment, MACHINE).runs
-    assert len(told) == account.measured + account.late + account.failed
+    assert len(told) == account.measured + account.late + len(account.failures)
     return account, measured, kept
 
 
@@ -61,7 +61,7 @@ def test_what_took_too_long_is_not_tried_in_later_pairs_or_at_larger_sizes(tmp_p
         (CASES[1].name, "stock"),
     ]
     assert len([variant for _, variant, _ in measured if variant == "other"]) == 6
-    assert (account.measured, account.late, account.failed, account.is_good()) == (8, 4, 0, True)
+    assert (account.measured, account.late, len(account.failures), account.is_good()) == (8, 4, 0, True)
     late = [(run["case"], run["pair"], run["failed"]) for run in kept if "late_s" in run]
     spared = "not run: that or a smaller size has given no result within 30 s"
     assert late == [
@@ -110,7 +110,7 @@ def test_a_run_that_fails_for_another_reason_is_no_good(tmp_path: Path, failure:
         return {"elapsed_s": 1.0}
 
     account, measured, kept = carried_out(tmp_path, measure)
-    assert (len(measured), account.failed, account.is_good()) == (12, 2, False)
+    assert (len(measured), len(account.failures), account.is_good()) == (12, 2, False)
     assert [run["failed"] for run in kept if "failed" in run] == [str(failure)] * 2
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 OUT, QUICK_OUT = "unsnarl-lab", "unsnarl-lab-quick"
 PAIRS_LIMIT = 1000
+MOST_FAILURES = 10
+"""Failed runs that are named at the end."""
 QUICK_BUDGET_S = 110.0
 """Seconds for all runs of ``--quick``: two minutes, with the time before and after."""
 
@@ -252,8 +254,9 @@ def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
         sys.stderr.write(f"{account.left_out} runs were left out: the two minutes had elapsed\n")
     if account.late:
         sys.stderr.write(f"{account.late} runs exceeded their time limit\n")
-    if account.failed:
-        sys.stderr.write(f"{account.failed} runs failed: the reasons are in the results\n")
+    if account.failures:
+        sys.stderr.writelines(f"failed: {failure}\n" for failure in account.failures[:MOST_FAILURES])
+        sys.stderr.write(f"{len(account.failures)} runs failed: the reasons are in the results\n")
     show("".join(f"{session.results.path}\n" for session in sessions))
     sys.stderr.write(f"for tables and plots: unsnarl lab report {options.out}\n")
     return 0 if account.is_good() else 1

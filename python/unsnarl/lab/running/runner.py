@@ -72,14 +72,14 @@ class Account:
         self.measured = 0
         self.late = 0
         """Runs that exceeded their time limit, or were skipped because an earlier run did."""
-        self.failed = 0
-        """Runs without figures for any other reason."""
+        self.failures: list[str] = []
+        """Runs without figures for any other reason, each with its experiment, case, variant and reason."""
         self.left_out = 0
         """Runs for which the time budget of the plan did not suffice."""
 
     def is_good(self) -> bool:
         """Tell whether something was measured and no run failed except by its time limit."""
-        return bool(self.measured) and not self.failed
+        return bool(self.measured) and not self.failures
 
 
 def carry_out(
@@ -119,7 +119,7 @@ def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account
         account.late += 1
         results.add(*names, str(outcome), late_s=outcome.limit_s, is_spared=outcome.is_spared)
     elif isinstance(outcome, RunFailed):
-        account.failed += 1
+        account.failures.append(f"{item.run.experiment.name}: {names[0]}, {names[1]}: {outcome}")
         results.add(*names, str(outcome))
     else:
         account.measured += 1
