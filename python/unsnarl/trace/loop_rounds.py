@@ -40,6 +40,23 @@ class Looks:
     at_once: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The sampled waits of a thread's loop that a timer of a task ended after milliseconds, as `traced/timers.py` says.
+
+    Attributes:
+        thread: the thread's number.
+        count: how many of these waits there are.
+        total_ns: their length.
+        stack: the lines of the task, the innermost first; none for all waits of the loop, whatever ended them.
+    """
+
+    thread: int
+    count: int
+    total_ns: int
+    stack: list[Location]
+
+
 class LongRound(NamedTuple):
     """A long round of a thread's loop, in which the thread had a processor for ``ran_ns`` at most."""
 
@@ -66,6 +83,7 @@ class LoopRounds:
         long: the long rounds, in the order in which they ended.
         giving: at which stacks tasks gave way before a round.
         finds: the callbacks of what was ready again after a round that had found something at once.
+        timed: the sampled waits of loops, and those that timers ended.
         looks: the rounds that were looked at, by the number of the thread.
     """
 
@@ -74,6 +92,7 @@ class LoopRounds:
     long: list[LongRound] = field(default_factory=list["LongRound"])
     giving: list[Counted] = field(default_factory=list["Counted"])
     finds: list[Counted] = field(default_factory=list["Counted"])
+    timed: list[Timed] = field(default_factory=list["Timed"])
     looks: dict[int, Looks] = field(default_factory=dict[int, "Looks"])
 
     def within(self, thread: int, begin_ns: int, length_ns: int) -> list[Part]:

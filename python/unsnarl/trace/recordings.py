@@ -81,7 +81,8 @@ def _read_file(path: Path) -> model.Process:
         return process  # no loop was sampled
     rounds = loop_rounds.parse(text, process.threads, process.started_ns)
     giving, finds = (task_file.counted(text, process.threads, kind) for kind in (ENTRY, FINDS))
-    rounds = replace(rounds, giving=giving, finds=finds, looks=task_file.looks(text, process.threads))
+    timed, looks = task_file.timed(text, process.threads), task_file.looks(text, process.threads)
+    rounds = replace(rounds, giving=giving, finds=finds, timed=timed, looks=looks)
     return replace(process, tasks=task_file.parse(text, process.threads), loop_rounds=rounds)
 
 

@@ -5,8 +5,9 @@ Pure: text in, data out. Entries that cannot be read are skipped.
 
 from __future__ import annotations
 
-from unsnarl.trace.loop_rounds import Counted, Looks
+from unsnarl.trace.loop_rounds import Counted, Looks, Timed
 from unsnarl.trace.model import Location, TaskWaits, Thread
+from unsnarl.trace.traced import timers
 from unsnarl.trace.traced.giving_way import LOOKS
 from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD
 
@@ -46,6 +47,24 @@ def counted(text: str, threads: list[Thread], kind: str) -> list[Counted]:
             continue
         if tid in numbers and stack:
             result.append(Counted(numbers[tid], count, stack))
+    return result
+
+
+def timed(text: str, threads: list[Thread]) -> list[Timed]:
+    """Return the waits of loops that were sampled, and those that timers of tasks ended (`traced/timers.py`)."""
+    numbers = {thread.tid: number for number, thread in enumerate(threads)}
+    result: list[Timed] = []
+    for entry in text.split("\n"):
+        of, *fields = entry.split(FIELD)
+        if of not in (timers.ENTRY, timers.WAITS):
+            continue
+        try:
+            tid, count, total_ns = map(int, fields[:3])
+            stack = [_location(line) for line in fields[3:]]
+        except ValueError:
+            continue
+        if tid in numbers and bool(stack) == (of == timers.ENTRY):
+            result.append(Timed(numbers[tid], count, total_ns, stack))
     return result
 
 

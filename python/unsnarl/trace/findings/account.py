@@ -55,7 +55,8 @@ IDLE = frozenset((_FOR_WORK, _IN_LOOP))
 """What a thread does that has nothing to do."""
 
 RECORDER = tuple(
-    f"unsnarl/trace/traced/{name}.py" for name in ("giving_way", "long_rounds", "tasks", "task_stacks", "trio_tasks")
+    f"unsnarl/trace/traced/{name}.py"
+    for name in ("giving_way", "long_rounds", "tasks", "task_stacks", "timers", "trio_tasks")
 )
 """The ends of the files whose functions sample an event loop's tasks, at most a hundredth of the time."""
 

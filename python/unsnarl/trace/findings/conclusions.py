@@ -23,6 +23,7 @@ from unsnarl.trace.findings import (
     stuck,
     tasks,
     threads,
+    timers,
 )
 from unsnarl.trace.findings.explained import without_explained
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
@@ -42,6 +43,7 @@ def all_findings(processes: list[Process]) -> list[Finding]:
             threads,
             spinning,
             rounds,
+            timers,
             pools,
             queues,
             resources,

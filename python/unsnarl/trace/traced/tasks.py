@@ -14,6 +14,7 @@ from unsnarl.trace.traced import trio_tasks
 from unsnarl.trace.traced.giving_way import GivingWay
 from unsnarl.trace.traced.long_rounds import LongRounds
 from unsnarl.trace.traced.task_stacks import DEPTH, counted, guarded, lines_of
+from unsnarl.trace.traced.timers import Timers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class TaskWaits:
         "_sampled",
         "_samples",
         "_seen_ns",
+        "_timers",
         "_trio",
         "_waits",
         "_write_at_ns",
@@ -85,6 +87,7 @@ class TaskWaits:
         self._samples = 0
         self._rounds = LongRounds()
         self._giving = GivingWay()
+        self._timers = Timers()
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
         self._seen_ns: dict[int, int] = {}
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
@@ -94,7 +97,8 @@ class TaskWaits:
         """Start a new file next to a recording, and sample the loops if there are any."""
         self._path = recording.rpartition(".")[0] + SUFFIX
         self._writing = _thread.allocate_lock()  # a thread that this process has not inherited may hold the other one
-        self._waits, self._seen_ns, self._rounds, self._giving = {}, {}, LongRounds(), GivingWay()
+        self._waits, self._seen_ns = {}, {}
+        self._rounds, self._giving, self._timers = LongRounds(), GivingWay(), Timers()
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
         self._watch()
         self._trio.begin()
@@ -137,6 +141,8 @@ class TaskWaits:
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
         """Return how many tasks of a loop that has nothing to run wait at each stack; None if these cannot be read."""
+        import time
+
         try:
             asyncio_tasks = sys.modules["asyncio.tasks"]
             tasks: list[Any] = list(asyncio_tasks.all_tasks(loop))
@@ -149,7 +155,9 @@ class TaskWaits:
             is_own = type(task) is own[0] and type(task._fut_waiter) in own
             return _wait_of(task) if is_own else guarded(_wait_of, task)
 
-        return counted(tasks, self._samples, wait_of) or {}
+        waits = counted(tasks, self._samples, wait_of) or {}
+        self._timers.expect(loop, tasks, time.monotonic_ns())
+        return waits
 
     def after(self, waits: "dict[Wait, int]", length_ns: int) -> None:
         """Count a wait of the loop for the stacks at which tasks waited meanwhile."""
@@ -157,6 +165,7 @@ class TaskWaits:
         tid = _thread.get_native_id()
         self._seen_ns[tid] = self._seen_ns.get(tid, 0) + length_ns
         self._giving.add_empty(length_ns)
+        self._timers.add(length_ns)
         outer = sum(count for (is_inner, _), count in waits.items() if not is_inner)
         for (is_inner, lines), count in waits.items():
             key = (tid, is_inner, lines)
@@ -221,7 +230,7 @@ class TaskWaits:
     def _entries(self) -> "Iterable[str]":
         if self._sampled is not None:
             yield from map(FIELD.join, self._rounds.entries(*self._sampled.watched()))
-        for fields, lines in self._giving.entries():
+        for fields, lines in (*self._giving.entries(), *self._timers.entries()):
             yield FIELD.join((*fields, *_fields_of(lines)))
         for (tid, is_inner, lines), numbers in list(self._waits.items()):
             fields = (str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]))
