@@ -45,8 +45,8 @@ class Timers:
         tid = _thread.get_native_id()
         self._expected.pop(tid, None)
         try:
-            clock: object = getattr(type(loop), "time", None)
-            if clock is not sys.modules["asyncio.base_events"].BaseEventLoop.time:
+            clock: Any = getattr(loop, "time", None)
+            if getattr(clock, "__func__", None) is not sys.modules["asyncio.base_events"].BaseEventLoop.time:
                 return  # a clock of the program's own
             handle = loop._scheduled[0]
             if handle._cancelled or not now_ns < handle._when * 1e9 <= now_ns + SHORT_NS:
