@@ -33,6 +33,7 @@ AT_ONCE = [
     "import argparse\nargparse.ArgumentParser().parse_args()\nimport app",
     "def main():\n    import app\n    app.main()\nmain()",
     "import cfg\nprint(1)\nimport app",
+    "import sys\nsys.dont_write_bytecode = True\nimport app",
 ]
 
 

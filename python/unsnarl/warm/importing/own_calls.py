@@ -79,7 +79,8 @@ class OwnCalls:
         if not top:
             return False
         if top == "sys":
-            return not (is_called and isinstance(node, ast.Attribute) and node.attr in _HARMLESS_OF_SYS)
+            harmless = _HARMLESS_OF_SYS if is_called else ("dont_write_bytecode",)
+            return not (isinstance(node, ast.Attribute) and node.attr in harmless)
         return top not in sys.stdlib_module_names or top in _STATEFUL
 
 
