@@ -150,8 +150,8 @@ def test_what_is_decided_by_the_arguments_is_decided_by_each_run(rig: Rig, name:
     """As Django's settings, which the command finds by a name in a variable."""
     (rig.directory / "bin" / "settings.py").write_text(f"import sys\n{DECISIONS[name]}\n")
     (rig.directory / "bin" / "look.py").write_text("")
-    text = "import importlib, sys\nIS_AHEAD = 'look' in sys.modules\nimport look\n"
-    script = rig.script("manage", f"{text}print(IS_AHEAD, importlib.import_module('settings').VALUE)\n")
+    text = "import importlib, sys\nprint('look' in sys.modules, importlib.import_module('settings').VALUE)\n"
+    script = rig.script("manage", text + "import look\n")
     rig.start(script)
     assert rig.served(script, "other").stdout == b"True False\n"
     until(lambda: b"settings is not imported ahead: settings" in rig.verb("why", script).stdout)

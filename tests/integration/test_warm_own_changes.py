@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.waiting import until
-
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
@@ -243,8 +241,7 @@ def test_what_reads_no_variable_is_imported_ahead_after_a_file_was_read(rig: Rig
     )
     script = _command(rig, text, late=READS["one"], other="", dotenv=DOTENV)
     rig.start(script)
-    assert rig.served(script).stdout == b"False\nset\n"  # a call comes before: a first run shows how it comes out
-    until(lambda: rig.served(script).stdout == b"True\nset\n")
+    assert rig.served(script).stdout == b"True\nset\n"
 
 
 # Of an installed package: syntax does not tell which variable it sets, or that it changes the directory.

@@ -12,7 +12,6 @@ import sys
 from importlib.machinery import PathFinder
 
 from . import preload
-from .own_calls import OwnCalls
 from .own_changes import Changes
 from .path_changes import NOWHERE
 
@@ -36,18 +35,9 @@ class Import:
     """A module that the command's own file names in an import statement."""
 
     def __init__(
-        self,
-        name: str,
-        is_certain: bool,
-        is_from: bool = False,
-        is_late: bool = False,
-        is_after_code: bool = True,
-        waits: bool = False,
+        self, name: str, is_certain: bool, is_from: bool = False, is_late: bool = False, is_after_code: bool = True
     ) -> None:
         self.name = name
-        # Whether it is only imported ahead once a run has loaded it, and as it was there: code of the command may have
-        # changed what it takes from others. The standard library's take nothing from a program's modules.
-        self.waits = waits and name.partition(".")[0] not in sys.stdlib_module_names
         # Whether code of the command may run before it is imported.
         self.is_after_code = is_after_code
         # Whether the file may have changed `sys.path` by then, so that another module is found.
@@ -57,7 +47,7 @@ class Import:
         # Why it is late, in words, if that is not the reason.
         self.why_late = ""
         # Whether each run imports it, judged by where the statement is.
-        self.is_certain = is_certain and not self.waits
+        self.is_certain = is_certain
         # Whether it is from `from package import name`, where the name may be no module.
         self.is_from = is_from
 
@@ -65,7 +55,7 @@ class Import:
         """Return whether it is left to import ahead, after the modules before it."""
         package, _, name = self.name.rpartition(".")
         is_left = not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
-        return is_left and not self.is_late and not self.waits
+        return is_left and not self.is_late
 
 
 class OwnFile:
@@ -175,15 +165,14 @@ def without_late(loaded: dict[str, str], named: list[Import]) -> dict[str, str]:
 
 
 def _imports(tree: ast.Module, change: tuple[int, int], package: str) -> Iterator[Import]:
-    code, calls = _first_code(tree), OwnCalls(tree)
+    code = _first_code(tree)
     for node, is_executed in _statements(tree.body, True):
         # What is in a function or a branch may be executed at any time.
         is_late = change != NOWHERE and (not is_executed or (node.lineno, node.col_offset) > change)
         is_after = not is_executed or (node.lineno, node.col_offset) > code
-        waits = is_after and calls.may_precede(node)
         is_certain = is_executed and not is_late
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, is_certain, False, is_late, is_after, waits) for alias in node.names)
+            yield from (Import(alias.name, is_certain, False, is_late, is_after) for alias in node.names)
         elif node.module != "__future__":
             base = node.module or ""
             if node.level:
@@ -191,9 +180,8 @@ def _imports(tree: ast.Module, change: tuple[int, int], package: str) -> Iterato
                 parts = parts[: len(parts) - node.level + 1]
                 base = ".".join([*parts, base] if base else parts)
             if base:
-                of = (is_late, is_after, waits)
-                yield Import(base, is_certain, False, *of)
-                yield from (Import(f"{base}.{alias.name}", is_certain, True, *of) for alias in node.names)
+                yield Import(base, is_certain, False, is_late, is_after)
+                yield from (Import(f"{base}.{alias.name}", is_certain, True, is_late, is_after) for alias in node.names)
 
 
 def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:

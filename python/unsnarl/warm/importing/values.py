@@ -64,7 +64,7 @@ def of_module(name: str) -> Iterator[tuple[str, Any]]:
 
 def is_of_mask(row: tuple[str, str, str]) -> bool:
     """Return whether a row of a table may be the mask of a learning run."""
-    return row[1] == str(digest(MASK))
+    return row[1] == str(_digest(MASK))
 
 
 def of_global(module: str, name: str) -> Any:
@@ -105,24 +105,23 @@ def _items(value: object) -> Iterable[Any]:
     return items
 
 
-def digest(value: object) -> int:
-    """Return a number that equal values share, whatever the hash seed is; 0 for a text with an address."""
+def _digest(value: object) -> int:
     held: Any = value
     kind: type = type(value)
     if _is_uuid(kind):
         value = _number_of(held)
     if kind is dict:
-        value = [tuple(map(unplaced, pair)) for pair in held.items() if all(_is_compared(part) for part in pair)]
+        value = [tuple(map(_unplaced, pair)) for pair in held.items() if all(_is_compared(part) for part in pair)]
     elif kind in (tuple, list):
-        value = list(map(unplaced, held))
+        value = list(map(_unplaced, held))
     elif kind in (set, frozenset):
-        value = sorted(repr(unplaced(one)) for one in held)  # the order depends on insertion, and on hashes
-    text = repr(unplaced(value))
+        value = sorted(repr(_unplaced(one)) for one in held)  # the order depends on insertion, and on hashes
+    text = repr(_unplaced(value))
     # Independent of the hash seed, which is the caller's in a server.
     return 0 if "0x" in text else int.from_bytes(_imp.source_hash(0, text.encode("utf-8", "surrogatepass")), "little")
 
 
-def unplaced(value: object) -> object:
+def _unplaced(value: object) -> object:
     """Return the same number for all addresses."""
     return 0 if type(value) is int and value in _ADDRESSES else value
 
@@ -158,7 +157,7 @@ def write(
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         rows = (table(modules, known) | of_process(earlier)).items()
         file.writelines(f"{owners.get(name, '')}\t{name}\t{key}\t{row[1]}\t{row[2]}\n" for (name, key), row in rows)
-        file.writelines(f"{owner}\t{name}\t{key}\t{digest(value)}\t\n" for owner, name, key, value in others)
+        file.writelines(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n" for owner, name, key, value in others)
 
 
 def _earlier(path: str) -> set[str]:
@@ -174,7 +173,7 @@ def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
     for name in modules:
         for key, value in of_module(name):
             if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
-                found[name, key] = ("", str(digest(value)), str(_recipe(key, value) or ""))
+                found[name, key] = ("", str(_digest(value)), str(_recipe(key, value) or ""))
     return found
 
 
@@ -193,7 +192,7 @@ def of_process(earlier: Iterable[str]) -> Table:
     for text in sorted({own, *earlier}):  # a text, since a list of numbers would hold what is searched for
         mark = "" if text == own else f"{_OF_EARLIER}{text}"
         for place, count in holders.of_number(int(text)).items():
-            found["", f"{place}{mark}"] = ("", str(digest(int(text))), f"{text} {count}")
+            found["", f"{place}{mark}"] = ("", str(_digest(int(text))), f"{text} {count}")
     return found
 
 

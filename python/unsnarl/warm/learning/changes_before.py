@@ -187,11 +187,11 @@ def _loaded() -> dict[str, Any]:
 def _sources(loaded: dict[str, Any], unloaded: Iterable[str], *, all_of_them: bool) -> Iterator[Source]:
     """Yield the sources of loaded modules, and of other files; installed ones with ``all_of_them`` only."""
     for path in sorted({*loaded, *unloaded}):
-        is_theirs = is_installed(path)
-        text = _text(path, loaded.get(path)) if all_of_them or not is_theirs else None
+        is_installed = _is_installed(path)
+        text = _text(path, loaded.get(path)) if all_of_them or not is_installed else None
         if text is not None:
             is_run = path in loaded and loaded[path] is not sys.modules.get("__main__")
-            yield Source(text, is_run=is_run, is_installed=is_theirs, is_library=_is_of_library(path))
+            yield Source(text, is_run=is_run, is_installed=is_installed, is_library=_is_of_library(path))
 
 
 def may_change_others(modules: Iterable[str]) -> bool:
@@ -208,14 +208,13 @@ def _patching(loaded: dict[str, Any], unloaded: Iterable[str]) -> list[str]:
     if not any(map(file_of, _PATCHING)):
         return []
     others = [path for path in sorted({*loaded, *unloaded}) if not any(f"/{name}/" in path for name in _PATCHING)]
-    texts = [_text(path, loaded.get(path)) for path in others if is_installed(path)]
+    texts = [_text(path, loaded.get(path)) for path in others if _is_installed(path)]
     # Other packages have functions of the same names for themselves.
     theirs = [text for text in texts if text and any(name.encode() in text for name in _PATCHING)]
     return [*filter(None, map(patching_call, theirs))]
 
 
-def is_installed(path: str) -> bool:
-    """Return whether a file is of the standard library or of an installed package."""
+def _is_installed(path: str) -> bool:
     return _is_of_library(path) or _is_of_package(path)
 
 

@@ -53,14 +53,14 @@ def watch(sought: set[str], portions: set[str], look: Callable[[object], None]) 
     finder.find_spec = find_spec
 
 
-def forbid(names: frozenset[str], prevent: Callable[[str], None]) -> None:
-    """Call ``prevent`` with the name of one of these modules whenever an import begins to look for it."""
+def forbid(name: str, prevent: Callable[[str], None]) -> None:
+    """Call ``prevent`` with the name of a module whenever an import begins to look for it."""
     bootstrap: Any = sys.modules["_frozen_importlib"]
     plain = bootstrap._find_spec
 
     def _find_spec(fullname: str, *args: Any, **named: Any) -> ModuleSpec | None:
-        if fullname in names:
-            prevent(fullname)
+        if fullname == name:
+            prevent(name)
         found: ModuleSpec | None = plain(fullname, *args, **named)
         return found
 

@@ -5,9 +5,7 @@ changes a module of the command (it registers itself, or replaces a function): r
 the change.
 (Mercurial's ``mq`` imports ``strip``, and the other extension then counts as loaded.)
 
-The same holds for a module of the project that only some runs load, and that enters itself in another one of it.
-
-Not compared: changes that installed packages named by the command make in each other, and changes in third packages;
+Not compared: changes that the packages named by the command make in each other, and changes in third packages;
 those are mostly caches and tables that fill up.
 
 Invariant: no code of the watched modules is called, not even ``__len__``.
@@ -16,9 +14,6 @@ Invariant: no code of the watched modules is called, not even ``__len__``.
 from __future__ import annotations
 
 import sys
-
-from ..importing import holders
-from .changes_before import is_installed
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -46,7 +41,7 @@ def is_foreign(name: str, hosts: frozenset[str]) -> bool:
 
 
 class Host:
-    """A snapshot of the globals of the packages that a command names, and of all modules that are not installed."""
+    """A snapshot of the globals of the command's own modules."""
 
     def __init__(self, hosts: frozenset[str]) -> None:
         self._hosts = hosts
@@ -68,11 +63,11 @@ class Host:
 
     def _modules(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for other, module in list(sys.modules.items()):
-            if top_of(other) in _OWN:
+            if top_of(other) not in self._hosts:
                 continue
-            names = holders.namespace(module)  # without __getattr__, which would load a lazy module
-            file = names.get("__file__")
-            if isinstance(file, str) and (top_of(other) in self._hosts or not is_installed(file)):
+            # Without __getattr__, which would load a lazy module.
+            names: dict[str, Any] = object.__getattribute__(module, "__dict__")
+            if isinstance(names.get("__file__"), str):
                 yield other, names
 
 

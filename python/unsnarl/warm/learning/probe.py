@@ -32,7 +32,6 @@ from . import (
     effects,
     kept,
     kept_times,
-    made_in_runs,
     module_lookups,
     outcome,
     path_lookups,
@@ -127,8 +126,7 @@ def _import_other(
     watch: Watch, command: preload.Command, name: str, hosts: frozenset[str], process: process_state.Process
 ) -> bool:
     """Import a module that may not be in each run; it must not change what the other runs find."""
-    others = hosts if plugins.is_foreign(name, hosts) else frozenset[str]()
-    host = plugins.Host(others) if name not in sys.modules else None
+    host = plugins.Host(hosts) if name not in sys.modules and plugins.is_foreign(name, hosts) else None
     is_judged, is_new = process.judges(name), name not in sys.modules
     if is_judged:
         _unwatched(watch, process.look)
@@ -209,25 +207,22 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
             watch.fatal.append(("", "an import leaves a child process"))
 
 
-def _wishes(path: str, watch: Watch) -> tuple[dict[str, str], list[str]]:
+def _wishes(path: str, before: changes_before.Before) -> tuple[dict[str, str], list[str]]:
     """Return the modules that earlier runs have loaded, with their files, and those to leave out.
 
-    The watch is given what these runs have changed, and what they have found in these modules.
+    ``before`` is given what these runs have changed.
     """
     expected: dict[str, str] = {}
     excluded: list[str] = []
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
-            module, _, rest = line.rstrip("\n").partition("\t")
-            origin, *made = rest.split("\t")
+            module, _, origin = line.rstrip("\n").partition("\t")
             if not module:
-                watch.before.of_runs.append(rest)
+                before.of_runs.append(origin)
             elif origin == "-":
                 excluded.append(module)
-                watch.in_runs.otherwise.update([module] if made else ())
             else:
                 expected[module] = origin
-                watch.in_runs.made[module] = made
     return expected, excluded
 
 
@@ -276,9 +271,8 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         own = own_imports.OwnFile(command)
         named = own.imports()
-        left = own_imports.leave_to_runs(named, excluded)
-        if prevented := watch.in_runs.otherwise.union([left] if left else ()):
-            module_lookups.forbid(frozenset(prevented), watch.forbid_import)
+        if left := own_imports.leave_to_runs(named, excluded):
+            module_lookups.forbid(left, watch.forbid_import)
         watch.copies.are_fillable = own.is_quiet()
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
@@ -299,8 +293,6 @@ def _may_change_others(watch: Watch, excluded: list[str]) -> bool:
 def _judge_changes(watch: Watch, expected: dict[str, str], excluded: list[str]) -> None:
     """Leave modules to the runs that read what a function of another module may have set before."""
     watch.fatal += watch.before.of_libraries() + watch.before.of_functions(watch.owners)
-    known = {(one.module, one.name) for one in watch.renewals}
-    watch.fatal += made_in_runs.differing(watch.in_runs.made, known)
     files = [*expected.values(), *map(changes_before.file_of, excluded)]
     watch.fatal += watch.before.of_modules(files, watch.variables)
     watch.opened |= watch.before.looked_at
@@ -347,7 +339,7 @@ def main(args: list[str], made: temporary.Directories) -> None:
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(values.MASK)
     start = kept_times.now()
-    wishes = _wishes(wanted_file, watch)
+    wishes = _wishes(wanted_file, watch.before)
     roots = _watched(watch, command, *wishes)
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += kept_times.find(watch, start, found)

@@ -12,7 +12,7 @@ import os
 from .. import facts as facts_of
 from ..importing import bodies, temporary
 from ..renewals import DIRECTORY, ENVIRONMENT_COPY, WORKING_DIRECTORY, Renewal
-from . import changes_before, effects, environment_copies, environment_walk, kept, made_in_runs, path_lookups, recorders
+from . import changes_before, effects, environment_copies, environment_walk, kept, path_lookups, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Watch:
         self.reads: dict[str, int] = {}
         self.set_variables: set[str] = set()
         self.variables: set[str] = set()
-        self.walks, self.copies = environment_walk.Walks(VOLATILE), environment_copies.Copies()
+        self.walks = environment_walk.Walks(VOLATILE)
+        self.copies = environment_copies.Copies()
         self.opened: set[str] = set()
         self.relative: set[str] = set()
         self.relative_listed: set[str] = set()
@@ -89,7 +90,6 @@ class Watch:
         self.before = changes_before.Before(self.walks)
         # Requested modules that come out otherwise in a worker than in a plain run, so that they rule a server out.
         self.unfit: set[str] = set()
-        self.in_runs = made_in_runs.Found()
 
     def fail(self, reason: str) -> None:
         """Note that the current module must not be imported ahead."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from unsnarl.warm import changed, made_file
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm.importing import globals_made, values
+from unsnarl.warm.importing import values
 from unsnarl.warm.managing.patience import Patience
 from unsnarl.warm.managing.start import LAUNCH, Start
 from unsnarl.warm.managing.terminal import Terminal
@@ -51,16 +51,16 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
     the modules that earlier runs have loaded, only those are imported then that the facts name: a server learns the
     others in circumstances that are known.
     """
-    wanted, notes, changed_size = _wishes(start, known), list[str](), changed.size(start.stem)
+    wanted, notes, changed_size = wanted_modules(start, known), list[str](), changed.size(start.stem)
     if import_hooks.MARK in wanted:
         wanted = {}
         notes.append("nothing is learned from its runs: they change how modules are imported, or measure them")
-    made, result = Made(start, known), facts_of.Facts()
+    result = facts_of.Facts()
     for attempt in range(ROUNDS):
         if attempt == ROUNDS - 1:
             # Only the modules that its own file names.
             wanted = dict.fromkeys(wanted, "-")
-        result, excluded = _probe(start, wanted, known, made, is_quick=is_quick)
+        result, excluded = _probe(start, wanted, known, is_quick=is_quick)
         notes += [f"{module} is not imported ahead: {why}" for module, why in excluded.items()]
         if result.refusals and any(path != "-" for path in wanted.values()):
             # A module that only some runs load may be the reason; which one is unknown.
@@ -69,7 +69,8 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
             continue
         if result.refusals or not excluded:
             break
-        made.leave_out(wanted, excluded)
+        for module in excluded:
+            wanted[module] = "-"
     else:
         result.refusals.append("learning could not separate the modules that must not be imported ahead")
     result.command, result.changed_size = start.name, changed_size
@@ -78,26 +79,6 @@ def learn(start: Start, known: facts_of.Facts | None = None, *, is_quick: bool =
     if result.refusals and not result.expires:
         result.expires = int(time.time()) + facts_of.LOOK_AGAIN_S
     return result
-
-
-class Made:
-    """What runs have found in the modules that they have loaded themselves."""
-
-    def __init__(self, start: Start, known: facts_of.Facts | None) -> None:
-        # What known facts name was compared when they were learned; other circumstances make other values.
-        self._reported = globals_made.reported(start.stem, start.key_id) if known is None else {}
-        self._otherwise: set[str] = set()
-
-    def leave_out(self, wanted: dict[str, str], excluded: dict[str, str]) -> None:
-        """Leave modules to the runs, and with those that come out otherwise all that import one of these."""
-        wanted.update(dict.fromkeys(excluded, "-"))
-        self._otherwise |= {module for module, why in excluded.items() if globals_made.DIFFERS in why}
-
-    def of(self, module: str, path: str) -> list[str]:
-        """Return what a learning run gets to know of a module: what runs have found, or that it came out otherwise."""
-        if path == "-":
-            return ["otherwise"] if module in self._otherwise else []
-        return self._reported.get(module, [])
 
 
 def _judge_files(result: facts_of.Facts) -> None:
@@ -109,12 +90,6 @@ def _judge_files(result: facts_of.Facts) -> None:
         for known in (result.files, result.asked):
             known.pop(changed, None)
         result.expires = int(time.time()) + TRY_AGAIN_S
-
-
-def _wishes(start: Start, known: facts_of.Facts | None) -> dict[str, str]:
-    """Return what learning is to import, and to leave out: what runs load, and known facts do not name."""
-    wanted = wanted_modules(start, known)
-    return wanted if known is None else dict.fromkeys(wanted_modules(start, None), "-") | wanted
 
 
 def wanted_modules(start: Start, known: facts_of.Facts | None) -> dict[str, str]:
@@ -133,13 +108,13 @@ def wanted_modules(start: Start, known: facts_of.Facts | None) -> dict[str, str]
 
 
 def _probe(
-    start: Start, wanted: dict[str, str], known: facts_of.Facts | None, made: Made, *, is_quick: bool
+    start: Start, wanted: dict[str, str], known: facts_of.Facts | None, *, is_quick: bool
 ) -> tuple[facts_of.Facts, dict[str, str]]:
     """Watch the imports, and a second time to find values that differ from run to run, and variables only kept."""
     with tempfile.TemporaryDirectory(dir=start.runtime_directory, prefix="learn-") as scratch:
         wish, *outs = (os.path.join(scratch, name) for name in ("wish", "first", "second", "third"))
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines("\t".join([module, path, *made.of(module, path)]) + "\n" for module, path in wanted.items())
+            file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
             file.writelines(f"\t{line}\n" for line in changed.read(start.stem))
             file.write("\t\n" if changed.is_there(start.stem) else "")
         result, excluded = _watch(start, wish, outs[0], sources=QUICK if is_quick else REAL)

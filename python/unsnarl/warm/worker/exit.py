@@ -17,7 +17,6 @@ import os
 import sys
 
 from .. import wire
-from ..importing import globals_made
 from . import import_hooks, pages, teardown
 from .run_changes import RunChanges
 
@@ -140,7 +139,6 @@ class Ending:
             if os.fstat(fd).st_size < _WANTED_BYTES:
                 os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
-            globals_made.report(self._inherited.record, os.path.basename(self._inherited.stem), news)
 
     def _owner(self) -> int:
         return os.stat(self._inherited.runtime_directory).st_uid
