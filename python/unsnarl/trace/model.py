@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from unsnarl.trace import lock_lines, loops, source
+from unsnarl.trace import lock_lines, loops, main_module, source
 from unsnarl.trace.loop_rounds import LoopRounds
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
@@ -348,10 +348,10 @@ class Process:
         return list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
 
     def own_line(self, lines: list[Location]) -> Location | None:
-        """Return the first line outside the standard library, or else the first; for code without a file its caller."""
+        """Return the first line outside the standard library (without a file its caller's), or of the main module."""
         own = list(itertools.dropwhile(self.is_library, lines))
         if not own:
-            return lines[0] if lines else None
+            return main_module.innermost_line(lines) or (lines[0] if lines else None)
         caller = next((line for line in own if not line.file.startswith("<")), own[0])
         return own[0] if PACKAGES in caller.file or self.is_library(caller) else caller
 

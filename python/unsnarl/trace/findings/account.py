@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from unsnarl.trace import lock_lines, loops, source
+from unsnarl.trace import import_lines, lock_lines, loops, source
 from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import (
@@ -384,7 +384,7 @@ def _imports(process: Process) -> dict[int, dict[str, int]]:
 
 
 def _is_importing(process: Process, node: int) -> bool:
-    return any(line.file.startswith("<frozen importlib") for line in process.stack(node))
+    return import_lines.is_importing(process.stack(node))
 
 
 _WITHOUT_STACK = {

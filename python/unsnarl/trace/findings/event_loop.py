@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unsnarl.trace import loops
+from unsnarl.trace import import_lines, loops
 from unsnarl.trace.findings.account import is_idle_in_loop, is_recording
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
 from unsnarl.trace.loop_rounds import Part
@@ -137,7 +137,7 @@ def _is_in_callback(process: Process, state: int, node: int) -> bool:
         return False
     if is_recording(process, node):
         return False
-    return not any(line.file.startswith("<frozen importlib") for line in process.stack(node))
+    return not import_lines.is_importing(process.stack(node))
 
 
 def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
