@@ -1,5 +1,5 @@
 /* A library that starts a thread when it is loaded. With ENDS_AT_FORK set, it ends the thread before each fork, as
-   OpenBLAS does; with ENDS_SOON, the thread ends by itself after 0.3 s; without both, it runs on. */
+   OpenBLAS does; with ENDS_SOON, the thread ends by itself half a second after a fork; without both, it runs on. */
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,11 +12,14 @@ static int is_running;
 
 static void *wait_for_end(void *unused) {
     (void)unused;
+    sem_wait(&end);
     if (getenv("ENDS_SOON"))
-        usleep(300000);
-    else
-        sem_wait(&end);
+        usleep(500000);
     return NULL;
+}
+
+static void begin_to_stop(void) {
+    sem_post(&end);
 }
 
 static void stop(void) {
@@ -32,4 +35,6 @@ __attribute__((constructor)) static void start(void) {
     is_running = pthread_create(&thread, NULL, wait_for_end, NULL) == 0;
     if (getenv("ENDS_AT_FORK"))
         pthread_atfork(stop, NULL, NULL);
+    if (getenv("ENDS_SOON"))
+        pthread_atfork(begin_to_stop, NULL, NULL);
 }
