@@ -84,6 +84,16 @@ def test_a_thread_that_could_run_waits_for_a_processor_and_not_for_io() -> None:
     assert not found.lacks_processor(0, 1)
 
 
+def test_a_thread_that_runs_in_short_calls_without_the_gil_computes_and_waits_for_nothing() -> None:
+    waits = [
+        {"thread": 1, "node": 1, "peer": "nothing, it computes", "count": 3},
+        {"thread": 1, "node": 1, "peer": "", "count": 1},
+    ]
+    found = long_run([], waiting_ns=0, stacks=[[1, 3, 1, 800 * MS]], imports=[], peers=waits)
+    parts = {part.what: part.time_ns for part in account.parts_of(found, [1]) if part.place is not None}
+    assert parts == {"computing in C code without the GIL": 600 * MS, "in I/O": 200 * MS}
+
+
 def test_the_line_names_the_function_and_the_line_for_all_threads_and_for_the_slowest() -> None:
     found = long_run([], waiting_ns=400 * MS, stacks=[[0, 0, 1, 7_000 * MS], [1, 3, 1, 1_000 * MS]], imports=[])
     [finding] = account.findings(found)

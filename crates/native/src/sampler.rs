@@ -12,6 +12,7 @@
 
 mod blocked;
 mod delays;
+mod modes;
 mod sockets;
 mod stuck;
 

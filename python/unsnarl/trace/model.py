@@ -28,8 +28,8 @@ RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 SEPARATOR = "\x1f"
 """Separates the words of the text about a program."""
 
-PROCESSOR = "a processor"
-"""What a thread waits for that could run: the sampler's name."""
+PROCESSOR, COMPUTES = "a processor", "nothing, it computes"
+"""What a thread waits for that could run, or runs in C code without the GIL: the sampler's names."""
 
 PACKAGES = "-packages/"
 """Is part of the paths of installed libraries."""

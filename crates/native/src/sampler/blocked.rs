@@ -6,6 +6,8 @@
 //!
 //! Must never: keep the name of a descriptor longer than a moment: descriptors are used again.
 
+use super::modes::Modes;
+use super::monotonic_ns;
 use super::sockets::Sockets;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,6 +32,8 @@ const ON_DESCRIPTOR: [libc::c_long; 15] = [
 ];
 /// The name of what a thread waits for that could run, if the kernel gives other threads its processor.
 const PROCESSOR: &str = "a processor";
+/// The name of a thread that waits for nothing, and computes without the GIL.
+const COMPUTES: &str = "nothing, it computes";
 /// The name of a wait for a descriptor among none: a pause that the program asks for.
 const TIMEOUT: &str = "a timeout";
 /// The name of a wait for a signal of the kernel's.
@@ -43,18 +47,27 @@ const UNKNOWN: &str = "";
 #[derive(Default)]
 pub(super) struct Names {
     sockets: Sockets,
+    modes: Modes,
 }
 
 impl Names {
     /// What this thread waits for; `None` if it has ended, or its system calls cannot be read.
     ///
-    /// A thread that could run waits for a processor if it has lacked one. If it has not, the kernel works for it.
+    /// A thread that could run waits for a processor if it has lacked one. If it has not, it computes in C code, or the
+    /// kernel works for it.
     pub(super) fn of_thread(&mut self, memory: &File, pid: u32, tid: u32, has_lacked: bool) -> Option<String> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         let mut words = text.split_ascii_whitespace();
         let word = words.next()?;
         if word == "running" {
-            return Some(if has_lacked { PROCESSOR } else { UNKNOWN }.into());
+            let name = if has_lacked {
+                PROCESSOR
+            } else if self.modes.computes(pid, tid, monotonic_ns()) {
+                COMPUTES
+            } else {
+                UNKNOWN
+            };
+            return Some(name.into());
         }
         let call: libc::c_long = word.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();

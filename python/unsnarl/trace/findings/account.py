@@ -15,6 +15,7 @@ from unsnarl.trace.findings.finding import FINE, Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import (
     C_LOCK,
+    COMPUTES,
     COMPUTING,
     IN_IO,
     LOCK,
@@ -359,6 +360,8 @@ def _waiting_for(process: Process, node: int, what: str, peer: str | None) -> st
     """
     if not peer or what not in (_WITHOUT_STACK[IN_IO], _FOR_DESCRIPTORS, _FOR_NETWORK):
         return what
+    if peer == COMPUTES:
+        return _WITHOUT_STACK[COMPUTING]
     if peer == C_LOCK and len(process.threads) == 1:
         inner = process.own_stack(node)[0]
         return f"waiting for {peer if lock_lines.acquires(inner.file, inner.line) else OWN_THREADS}"
