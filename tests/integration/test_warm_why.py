@@ -84,7 +84,8 @@ def test_a_full_disk_is_the_reason(rig: "Rig") -> None:
         lines += f"{UNSNARL} warm {verb} -- {script}\necho status $?\n"
     lines += f"ls {shlex.quote(str(rig.house))} | grep -v log\n"
     outcome = rig.plain(*become, "sh", "-c", lines, stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
-    if outcome.returncode == 99 or b"unshare failed" in outcome.stdout:
+    # In a root that is no mount point, unshare(1) cannot change the propagation of mounts.
+    if outcome.returncode == 99 or outcome.stdout.startswith(b"unshare: "):
         pytest.skip(f"no file system can be mounted here: {outcome.stdout.decode()}")
     room = f"the runtime directory {rig.house} has no room left: free some space".encode()
     start, why, run, left = outcome.stdout.split(b"status ")
