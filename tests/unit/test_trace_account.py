@@ -56,7 +56,7 @@ def test_io_is_divided_by_what_the_thread_was_seen_waiting_for() -> None:
         ({"127.0.0.1:5432": 1, "a socket": 5}, {"waiting for 127.0.0.1:5432": 900}),
         (
             {"127.0.0.1:1": 1, "a Unix socket": 3, "a socket": 5},
-            {"waiting for 127.0.0.1:1": 100, "waiting for a Unix socket": 800},
+            {"waiting for 127.0.0.1:1": 100, "waiting for a Unix socket": 300, "waiting for a socket": 500},
         ),
         ({"a pipe": 1, "a socket": 2}, {"waiting for a pipe": 300, "waiting for a socket": 600}),
         ({"a socket": 2}, {"waiting for a socket": 900}),

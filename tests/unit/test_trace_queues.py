@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_trace_findings import LENGTH, thread, waits
+from tests.unit.test_trace_findings import LENGTH, MS, thread, waits
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import queues, stuck
 from unsnarl.trace.model import IN_IO, LOCK, RUNNING
@@ -81,6 +81,27 @@ def test_consumers_that_have_ended_are_told(
         one.update(end_ns=end_ns, has_ended=end_ns < LENGTH)
     [found] = queues.full(process(length_ns=LENGTH, threads=threads, **tables))
     assert (found.figures["ended"], found.details[0][: len(detail or "")] if detail else None) == (bool(detail), detail)
+
+
+@pytest.mark.parametrize(
+    ("change", "ended"),
+    [({"waiters": 1}, 1), ({"waiters": 2}, 0), ({"wait_node": NOWHERE, "waiter": 0, "releaser": 1, "count": 1}, 0)],
+    ids=["one took items", "two took items", "a thread that was started"],
+)
+def test_a_consumer_that_lives_and_a_thread_that_was_started_are_no_consumers_that_have_ended(
+    change: dict[str, int], ended: int
+) -> None:
+    lines = [WAIT, PUT, WORK, WAIT, ("/lib/queue.py", "Queue.get", 180)]
+    tables: dict[str, Any] = {
+        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
+        "nodes": {"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [5, 4], "5": [0, 5]},
+        "stacks": [[0, LOCK, 1, LENGTH], [1, LOCK, ITEM, MS], [2, LOCK, ITEM, MS]],
+        "locks": [waits(waiter=1, releaser=0, wait_node=ITEM) | change],
+    }
+    threads = [thread(0, "producer", on_lock_ns=LENGTH), thread(1, "consumer"), thread(2, "other")]
+    threads[1].update(end_ns=LENGTH // 8, has_ended=True)
+    [found] = queues.full(process(length_ns=LENGTH, threads=threads, **tables))
+    assert found.figures["ended"] == ended
 
 
 FEEDS = [

@@ -18,7 +18,7 @@ from unsnarl.trace.findings import timers as timer_findings
 from unsnarl.trace.loop_rounds import LoopRounds, Timed
 from unsnarl.trace.model import IN_IO, Location, Process
 from unsnarl.trace.traced.tasks import TaskWaits
-from unsnarl.trace.traced.timers import ENTRY, MOST_STACKS, SHORT_NS, WAITS, Timers
+from unsnarl.trace.traced.timers import ENTRY, MOST_STACKS, MOST_TASKS, MOST_THREADS, SHORT_NS, WAITS, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -71,8 +71,9 @@ def expected(
         await asyncio.sleep(0)
         due_ns = round(loop._scheduled[0]._when * 1e9)
         change(loop)
-        timers.expect(loop, list(asyncio.all_tasks()), due_ns - before_ns)
-        timers.add(length_ns)
+        for _ in range(2):  # the first time it is not known to come again
+            timers.expect(loop, list(asyncio.all_tasks()), due_ns - before_ns)
+            timers.add(length_ns)
         task.cancel()
         await asyncio.wait([task])
 
@@ -104,13 +105,39 @@ def test_other_timers_and_clocks_are_left_alone() -> None:
     assert [fields[0] for fields, _ in timers.entries()] == [WAITS]
 
 
-def test_stacks_are_bounded() -> None:
+def test_stacks_and_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     timers = Timers()
-    for number in range(2 * MOST_STACKS):
-        timers._expected[threading.get_native_id()] = MS, (("app.py", "polls", number),)
+    for number in range(4 * MOST_STACKS):
+        timers._expected[threading.get_native_id()] = MS, 1, (("app.py", "polls", number // 2),)
+        timers.add(MS)
+    for tid in range(2 * MOST_THREADS):
+        monkeypatch.setattr("_thread.get_native_id", lambda tid=tid: -tid)
         timers.add(MS)
     kinds = [fields[0] for fields, _ in timers.entries()]
-    assert (kinds.count(WAITS), kinds.count(ENTRY)) == (1, MOST_STACKS)
+    assert (kinds.count(WAITS), kinds.count(ENTRY)) == (MOST_THREADS, MOST_STACKS)
+
+
+@pytest.mark.parametrize(("tasks", "counted"), [(1, 63), (MOST_TASKS, 64 - MOST_TASKS), (MOST_TASKS + 1, 0)])
+def test_what_many_tasks_of_a_line_do_in_turn_none_of_them_does_often(tasks: int, counted: int) -> None:
+    timers = Timers()
+    for number in range(64):
+        timers._expected[threading.get_native_id()] = MS, number % tasks, (("app.py", "pings", 8),)
+        timers.add(MS)
+    entries = {fields[0]: int(fields[2]) for fields, _ in timers.entries()}
+    assert (entries[WAITS], entries.get(ENTRY, 0)) == (64, counted)
+
+
+def test_an_object_of_the_program_is_not_asked() -> None:
+    class Proxy:
+        def __call__(self) -> None: ...
+
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError("outside of a request")
+
+    def change(loop: Any) -> None:
+        loop.call_at(loop._scheduled[0]._when - 1e-3, Proxy())
+
+    assert expected(sleeps, change=change) == set()
 
 
 POLLS = Location("/srv/app.py", "polls", 8)
@@ -161,11 +188,12 @@ def test_what_is_written_is_read_again(tmp_path: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr("_thread.get_native_id", lambda: run.threads[0].tid)
     sampler = TaskWaits()
     sampler._path = str(tmp_path / "one.tasks")
-    sampler._timers._expected[run.threads[0].tid] = MS, (("/srv/app.py", "polls", 8),)
-    sampler.after({}, 2 * MS)
-    sampler.after({}, 3 * MS)
+    for length_ns in (MS, 2 * MS, 3 * MS):
+        sampler._timers._expected[run.threads[0].tid] = MS, 1, (("/srv/app.py", "polls", 8),)
+        sampler.after({}, length_ns)
     sampler.end()
-    broken = "\ntimed\x1f10\x1fmany\ntimed\x1f10\x1f1\x1f2\nwaits\x1f99\x1f1\x1f2"
+    broken = "\nwaits\x1f10\x1f20\x1f0\ntimed\x1f10\x1f0\x1f1\x1fapp.py"
+    broken += "\ntimed\x1f10\x1fmany\ntimed\x1f10\x1f1\x1f2\nwaits\x1f99\x1f1\x1f2"
     text = (tmp_path / "one.tasks").read_text() + broken
-    assert task_file.timed(text, run.threads) == [Timed(0, 2, 5 * MS, []), Timed(0, 1, 2 * MS, [POLLS])]
+    assert task_file.timed(text, run.threads) == [Timed(0, 3, 6 * MS, []), Timed(0, 2, 5 * MS, [POLLS])]
     assert task_file.parse(text, run.threads) == []

@@ -6,7 +6,7 @@
 //! sample, except while an object of the program's own class is asked, which may raise as well. Invariant: between two
 //! samples of a kind lies the longer of [`LEAST_PAUSE_NS`] and a hundred times what the last one took.
 
-use crate::sampler::{monotonic_ns, processor_ns};
+use crate::sampler::{monotonic_ns, own_wait_ns};
 use crate::trace::bound;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,14 +23,14 @@ const PAUSE_SHARE: u64 = 100;
 /// A round of this length is told: a callback in it may have kept all others waiting for so long.
 const LONG_NS: u64 = 50_000_000;
 
-/// How old what is known of a thread's processor time may be when a round begins.
+/// How old what is known of a thread's waits for a processor may be when a round begins.
 const CLOCK_NS: u64 = 5_000_000;
 
 /// Make a round of a loop. Before some rounds for which nothing is ready, `before(loop)` returns what its tasks wait for,
 /// or None; `after(waits, nanoseconds)` then gets the length of the round. `ready(loop)` is called before some rounds for
 /// which something is ready. `long(thread, begin, end, ran)` gets each round of 50 ms or more, also one that ends with an
-/// exception, and for how many nanoseconds, at most, its thread had a processor in it; moments are nanoseconds of the
-/// monotonic clock.
+/// exception, and for how many nanoseconds its thread did not wait for a processor in it: it ran, or blocked. Where it
+/// waited shortly before as well, that is some milliseconds too little. Moments are nanoseconds of the monotonic clock.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct SampledRounds {
     original: Py<PyAny>,
@@ -60,13 +60,13 @@ impl Due {
 }
 
 /// Of the loops of one thread: when the first watched round began, and the one that goes on, if one does; when the
-/// thread's processor time was last read, before that one, and what it was.
+/// thread's waits for a processor were last read, before that one, and their sum.
 #[derive(Clone, Copy)]
 struct Rounds {
     first_ns: u64,
     current_ns: Option<u64>,
     clock_ns: u64,
-    ran_ns: u64,
+    lacked_ns: u64,
 }
 
 /// Threads of which rounds are watched; those of more are not.
@@ -111,11 +111,9 @@ impl SampledRounds {
         let before_ns = self.end(thread);
         let length_ns = ended_ns.saturating_sub(began_ns);
         if length_ns >= LONG_NS {
-            let ran_ns = before_ns.map_or(length_ns, |before_ns| processor_ns().saturating_sub(before_ns));
-            let told = self
-                .long
-                .bind(py)
-                .call1((thread, began_ns, ended_ns, ran_ns.min(length_ns)));
+            let lacked_ns = before_ns.map_or(0, |before_ns| own_wait_ns().saturating_sub(before_ns));
+            let ran_ns = length_ns.saturating_sub(lacked_ns);
+            let told = self.long.bind(py).call1((thread, began_ns, ended_ns, ran_ns));
             if result.is_ok() {
                 told?; // an exception of the round itself is the one that goes on
             }
@@ -192,29 +190,29 @@ impl SampledRounds {
         if let Some(rounds) = threads.get_mut(&thread) {
             rounds.current_ns = Some(now_ns);
             if now_ns.saturating_sub(rounds.clock_ns) >= CLOCK_NS {
-                (rounds.clock_ns, rounds.ran_ns) = (now_ns, processor_ns());
+                (rounds.clock_ns, rounds.lacked_ns) = (now_ns, own_wait_ns());
             }
         } else if threads.len() < MOST_THREADS {
             let (first_ns, current_ns) = (now_ns, Some(now_ns));
-            let (clock_ns, ran_ns) = (now_ns, processor_ns());
+            let (clock_ns, lacked_ns) = (now_ns, own_wait_ns());
             threads.insert(
                 thread,
                 Rounds {
                     first_ns,
                     current_ns,
                     clock_ns,
-                    ran_ns,
+                    lacked_ns,
                 },
             );
         }
     }
 
-    /// Note the end of a round, and return a processor time of its thread from before it.
+    /// Note the end of a round, and return how long its thread had waited for a processor some time before it.
     fn end(&self, thread: i32) -> Option<u64> {
         let mut threads = self.threads();
         let rounds = threads.get_mut(&thread)?;
         rounds.current_ns = None;
-        Some(rounds.ran_ns)
+        Some(rounds.lacked_ns)
     }
 
     fn threads(&self) -> MutexGuard<'_, HashMap<i32, Rounds>> {

@@ -18,6 +18,7 @@ mod stuck;
 
 use crate::trace::LAYOUT;
 use delays::Delays;
+pub(crate) use delays::own_wait_ns;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -58,7 +58,7 @@ class Timed:
 
 
 class LongRound(NamedTuple):
-    """A long round of a thread's loop, in which the thread had a processor for ``ran_ns`` at most."""
+    """A long round of a thread's loop, in which the thread ran or blocked, and lacked no processor, for ``ran_ns``."""
 
     thread: int
     begin_ns: int
@@ -67,7 +67,7 @@ class LongRound(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a stretch of a thread, in which the thread had a processor for ``ran_ns`` at most."""
+    """A part of a stretch of a thread, in which the thread lacked no processor for ``ran_ns`` at most."""
 
     length_ns: int
     ran_ns: int

@@ -63,7 +63,8 @@ def timed(text: str, threads: list[Thread]) -> list[Timed]:
             stack = [_location(line) for line in fields[3:]]
         except ValueError:
             continue
-        if tid in numbers and bool(stack) == (of == timers.ENTRY):
+        is_whole = count > 0 and total_ns > 0 and bool(stack) == (of == timers.ENTRY)
+        if tid in numbers and is_whole:
             result.append(Timed(numbers[tid], count, total_ns, stack))
     return result
 

@@ -38,6 +38,12 @@ impl Delays {
     }
 }
 
+/// For how many nanoseconds the calling thread has waited for a processor so far; 0 where the kernel does not tell.
+pub(crate) fn own_wait_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    parsed(&text).map_or(0, |times| times.waited)
+}
+
 impl Times {
     /// The kernel counts a wait when it ends, so a thread that has neither run nor waited since has waited all the time.
     const fn has_lacked_since(self, before: Self) -> bool {

@@ -97,10 +97,15 @@ fn read(pid: u32, table: &str) -> HashMap<String, String> {
     let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else {
         return HashMap::new();
     };
-    let lines = BufReader::with_capacity(1 << 16, file).lines().map_while(Result::ok);
-    lines
+    entries(table, BufReader::with_capacity(1 << 16, file))
+}
+
+/// The entries of a table; the path of a Unix socket may be any bytes.
+fn entries(table: &str, file: impl BufRead) -> HashMap<String, String> {
+    file.split(b'\n')
+        .map_while(Result::ok)
         .skip(1)
-        .filter_map(|line| entry(table, &line))
+        .filter_map(|line| entry(table, &String::from_utf8_lossy(&line)))
         .take(MOST)
         .collect()
 }
@@ -173,6 +178,15 @@ mod tests {
                 (named.collect(), *cost_ns)
             })
         }
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_ends_no_table() {
+        let table = b"Num RefCount Protocol Flags Type St Inode Path\n\
+            0: 00000002 00000000 00010000 0001 01 11 /run/caf\xe9\n\
+            0: 00000002 00000000 00010000 0001 01 12 /run/db\n";
+        let found = entries("unix", &table[..]);
+        assert_eq!((found.len(), found.contains_key("12")), (2, true));
     }
 
     #[test]

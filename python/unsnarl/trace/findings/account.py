@@ -226,12 +226,15 @@ def parts_of(process: Process, numbers: list[int]) -> list[Part]:
 
 
 def _by_place(times: dict[tuple[str, Location | None], int]) -> dict[tuple[str, Location | None], int]:
-    """Merge what a thread did at several lines, and waits for sockets of which some have no name."""
+    """Merge what a thread did at several lines, and waits for sockets of which some have no name.
+
+    Where one has a name, the others of the line are most probably of the same peer; where several have, nobody knows.
+    """
     result = _by_function(times)
     for what, place in list(result):
         named = [key for key in result if key[1] == place and _NAMED_SOCKET.fullmatch(key[0])]
-        if what == _ANY_SOCKET and named:
-            result[max(named, key=lambda key: result[key])] += result.pop((what, place))
+        if what == _ANY_SOCKET and len(named) == 1:
+            result[named[0]] += result.pop((what, place))
     return result
 
 

@@ -91,9 +91,7 @@ def unfinished(process: Process) -> list[Finding]:
     last = {number: _wait_until_the_end(process, thread) for number, thread in enumerate(process.threads)}
     joiners = {number: node for number, node in last.items() if node and _is_in(process, node, "Queue.join")}
     alive = [number for number in last if not process.threads[number].has_ended and number not in joiners]
-    takers = {
-        number for number, state, node, _ in process.stacks if state == LOCK and _is_in(process, node, "Queue.get")
-    }
+    takers = _takers(process)
     if not joiners or not takers or not all(last[number] for number in alive):
         return []
     joiner, node = next(iter(joiners.items()))
@@ -119,6 +117,11 @@ def unfinished(process: Process) -> list[Finding]:
             ),
         )
     ]
+
+
+def _takers(process: Process) -> set[int]:
+    """Return the threads that have waited for an item of a queue."""
+    return {number for number, state, node, _ in process.stacks if state == LOCK and _is_in(process, node, "Queue.get")}
 
 
 def _wait_until_the_end(process: Process, thread: Thread) -> int:
@@ -193,7 +196,8 @@ def _consumers(process: Process, place: str, producers: set[int]) -> tuple[str, 
     """Return the threads that made room for those that waited at a line, the most frequent first, and what is known.
 
     Where consumers were the faster ones, no such wait is known: then the ones whose waits for an item the same
-    producers have ended; else, as waits of microseconds have no stack, all that have ended such a wait of a producer.
+    producers have ended; else, as waits of microseconds have no stack, all that have ended such waits of a producer
+    more than once: a thread that it starts ends one.
     """
     made, took, woke = Counter[int](), Counter[int](), Counter[int]()
     for waits in process.locks:
@@ -201,7 +205,9 @@ def _consumers(process: Process, place: str, producers: set[int]) -> tuple[str, 
             made[waits.releaser] += waits.count
         elif waits.releaser in producers and _is_in(process, waits.wait_node, "Queue.get"):
             took[waits.waiter] += waits.count
-        elif waits.releaser is not None and waits.waiter in producers and not waits.wait_node:
+            if waits.waiters > 1:
+                took.update(_takers(process))  # only the one that waited longest is named
+        elif waits.releaser is not None and waits.waiter in producers and not waits.wait_node and waits.count > 1:
             woke[waits.releaser] += waits.count
     known = {"that made room": made, "that took items": took, _WOKE: woke}
     what = next((what for what, counts in known.items() if counts), "")

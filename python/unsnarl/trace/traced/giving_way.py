@@ -31,6 +31,9 @@ AT_ONCE_NS = 50_000
 MOST_READY = 32
 """What is ready in a loop and looked at in one sample."""
 
+MOST_THREADS = 1024
+"""Threads whose rounds are counted."""
+
 MOST_STACKS = 256
 """Stacks that are told apart."""
 
@@ -92,7 +95,10 @@ class GivingWay:
             _count(self._finds, tid, {(callback,) for callback in _found_ready()})
 
     def _own(self) -> "tuple[int, Looks]":
+        """Return this thread and its counts, which are not told of threads beyond the bound."""
         tid = _thread.get_native_id()
+        if tid not in self._looks and len(self._looks) >= MOST_THREADS:
+            return tid, Looks()
         return tid, self._looks.setdefault(tid, Looks())
 
     def entries(self) -> "Iterable[tuple[tuple[str, ...], tuple[Line, ...]]]":

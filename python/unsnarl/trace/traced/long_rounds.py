@@ -6,7 +6,7 @@ monotonic clock.
 """
 
 ROUND = "round"
-"""The first field of a long round: its thread, its begin, its end, and how long its thread had a processor in it."""
+"""The first field of a long round: its thread, begin, end, and for how long its thread lacked no processor."""
 
 THREAD = "thread"
 """The first field of a thread whose rounds are watched: its number, and from when on."""
@@ -41,7 +41,7 @@ class LongRounds:
         self._entries: list[tuple[int, int, int, int]] = []
 
     def add(self, tid: int, begin_ns: int, end_ns: int, ran_ns: int) -> None:
-        """Keep a long round of a thread, which had a processor for ``ran_ns`` at most.
+        """Keep a long round of a thread, which lacked no processor for ``ran_ns``: it ran, or blocked.
 
         The rounds of one thread come in their order.
         """

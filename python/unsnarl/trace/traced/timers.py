@@ -28,15 +28,22 @@ SHORT_NS = 5_000_000
 MOST_STACKS = 256
 """Stacks that are told apart."""
 
+MOST_TASKS = 8
+"""Tasks of a stack that are remembered: what many tasks do in turn, none of them does often."""
+
+MOST_THREADS = 1024
+"""Threads whose waits are counted."""
+
 
 class Timers:
     """What has been seen so far, by the kernel's number of the loop's thread."""
 
-    __slots__ = ("_expected", "_timed", "_waits")
+    __slots__ = ("_expected", "_tasks", "_timed", "_waits")
 
     def __init__(self) -> None:
         """Start without a wait."""
-        self._expected: dict[int, tuple[int, tuple[Line, ...]]] = {}
+        self._expected: dict[int, tuple[int, int, tuple[Line, ...]]] = {}
+        self._tasks: dict[tuple[int, tuple[Line, ...]], list[int]] = {}
         self._timed: dict[tuple[int, tuple[Line, ...]], list[int]] = {}
         self._waits: dict[int, list[int]] = {}
 
@@ -51,22 +58,30 @@ class Timers:
             handle = loop._scheduled[0]
             if handle._cancelled or not now_ns < handle._when * 1e9 <= now_ns + SHORT_NS:
                 return
-            lines = _lines_of_woken(handle, tasks)
+            task = _woken(handle, tasks)
+            lines = _lines(task)
         except (AttributeError, IndexError, KeyError, TypeError):
             return  # no timer, or a loop of another kind
         if lines:
-            self._expected[tid] = round(handle._when * 1e9) - now_ns, lines
+            self._expected[tid] = round(handle._when * 1e9) - now_ns, id(task), lines
 
     def add(self, length_ns: int) -> None:
-        """Count a wait of this thread's loop, which has just ended."""
+        """Count a wait of this thread's loop, which has just ended; one for a task only if that was seen before."""
         tid = _thread.get_native_id()
+        if tid not in self._waits and len(self._waits) >= MOST_THREADS:
+            return
         _count(self._waits.setdefault(tid, [0, 0]), length_ns)
-        due_ns, lines = self._expected.pop(tid, (0, ()))
+        due_ns, task, lines = self._expected.pop(tid, (0, 0, ()))
         if not due_ns <= length_ns <= 2 * SHORT_NS or not lines:
             return  # it ended before, or lacked a processor
         key = (tid, lines)
-        if key in self._timed or len(self._timed) < MOST_STACKS:
+        if key not in self._tasks and len(self._tasks) >= MOST_STACKS:
+            return
+        seen = self._tasks.setdefault(key, [])
+        if task in seen:
             _count(self._timed.setdefault(key, [0, 0]), length_ns)
+        else:
+            self._tasks[key] = [*seen[1 - MOST_TASKS :], task]
 
     def entries(self) -> "Iterable[tuple[tuple[str, ...], tuple[Line, ...]]]":
         """Return the fields of each entry but its lines, and these."""
@@ -76,25 +91,34 @@ class Timers:
             yield (ENTRY, str(tid), *map(str, counts)), lines
 
 
+_METHOD = type(Timers().add)
+
+
 def _count(counts: "list[int]", length_ns: int) -> None:
     counts[0] += 1
     counts[1] += length_ns
 
 
-def _lines_of_woken(handle: "Any", tasks: "list[Any]") -> "tuple[Line, ...]":
-    """Return the lines of the task that a timer wakes, of `sleep`, `wait` or `timeout`; none if it is another timer."""
+def _woken(handle: "Any", tasks: "list[Any]") -> "Any":
+    """Return the task that a timer wakes, of `sleep`, `wait` or `timeout`; None if it is another timer."""
     module = sys.modules["asyncio.tasks"]
     kinds = (module.Task, module._PyTask)
     awaited: object = handle._args[0] if handle._args else None
     if awaited is not None:
         own = (task for task in tasks if type(task) in kinds and task._fut_waiter is awaited)
-        task = next(own, None)
-    else:
-        caller: Any = getattr(handle._callback, "__self__", None)
-        timeouts = sys.modules.get("asyncio.timeouts")
-        task = caller._task if timeouts is not None and type(caller) is timeouts.Timeout else None
+        return next(own, None)
+    timeouts = sys.modules.get("asyncio.timeouts")
+    if timeouts is None or type(handle._callback) is not _METHOD:
+        return None  # an object of the program's own may do anything when it is asked
+    caller: Any = handle._callback.__self__
+    return caller._task if type(caller) is timeouts.Timeout else None
+
+
+def _lines(task: "Any") -> "tuple[Line, ...]":
     if task is None:
         return ()
+    module = sys.modules["asyncio.tasks"]
+    kinds = (module.Task, module._PyTask)
     lines = lines_of(task.get_coro()) if type(task) in kinds else guarded(_lines_of, task)
     return tuple((lines or [])[:DEPTH])
 
