@@ -36,13 +36,17 @@ unsafe extern "C" fn no_clockwait(_: *mut sem_t, _: clockid_t, _: *const timespe
 }
 
 /// Makes the call; notes that the thread has blocked on a lock if it acquired it.
+///
+/// While a recording is on, a semaphore that is free is taken first, and is no wait: `hashlib` before 3.13 waits for its
+/// lock without a try before, and without the GIL, whose next request marks the end of a wait.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
+    let is_free = record::is_recording() && is_taken_at_once(sem);
     let lock = record::lock_of(sem);
-    let is_recorded = record::lock_begins(lock);
+    let is_recorded = !is_free && record::lock_begins(lock);
     if state::is_active() {
         with_current(PerThread::blocks_on_lock);
     }
-    let result = call();
+    let result = if is_free { 0 } else { call() };
     if is_recorded {
         record::lock_ends(lock, result == 0);
     }
@@ -50,6 +54,17 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
         with_current(|current| current.was_on_lock());
     }
     result
+}
+
+/// Takes a semaphore if it is free, which a wait would do as well before it blocks; returns whether it did.
+fn is_taken_at_once(sem: *mut sem_t) -> bool {
+    // SAFETY: errno is this thread's, and is as before: a wait that follows sets it by itself.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the caller's semaphore.
+    let is_taken = unsafe { libc::sem_trywait(sem) } == 0;
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    is_taken
 }
 
 /// Replaces `sem_post`, which releases a lock.
