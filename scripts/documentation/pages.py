@@ -41,7 +41,18 @@ SECTIONS: dict[str, tuple[str, list[str]]] = {
         ["cli.md", "api.md", "compatibility.md", "libraries.md", "platforms.md", "release-notes.md"],
     ),
     "Design": ("design", []),
-    "Results": ("results", ["README.md", "worlds.md", "alternatives.md", "cases.md", "crater.md"]),
+    "Results": (
+        "results",
+        [
+            "README.md",
+            "worlds.md",
+            "worlds-3.11.md",
+            "worlds-3.15.md",
+            "alternatives.md",
+            "cases.md",
+            "crater.md",
+        ],
+    ),
 }  # fmt: skip
 """The sections of the site: the folder of each, and the pages that come first in it, those that exist."""
 

@@ -110,7 +110,8 @@ def _woken(handle: "Any", tasks: "list[Any]") -> "Any":
     timeouts = sys.modules.get("asyncio.timeouts")
     if timeouts is None or type(handle._callback) is not _METHOD:
         return None  # an object of the program's own may do anything when it is asked
-    caller: Any = handle._callback.__self__
+    method: Any = handle._callback
+    caller: Any = method.__self__
     return caller._task if type(caller) is timeouts.Timeout else None
 
 
