@@ -172,6 +172,14 @@ def test_short_rounds_are_no_stall_however_long_the_thread_computes(rounds: Loop
     assert len(event_loop.findings(run)) == count
 
 
+@pytest.mark.parametrize("node", [UNKNOWN, IN_GREENLET])
+@pytest.mark.parametrize("long", [[], [LongRound(0, BEGIN, BEGIN + STALL, STALL)]])
+def test_a_stack_without_the_lines_of_the_loop_is_one_in_a_round(node: int, long: list[LongRound]) -> None:
+    """Such a stack was cut, or read while a coroutine ended."""
+    run = replace(loop([STALL, RUNNING, node], IS_IDLE), loop_rounds=LoopRounds(LENGTH, {0: 0}, long))
+    assert len(event_loop.findings(run)) == len(long)
+
+
 def test_a_stretch_of_many_rounds_stalls_the_loop_for_the_long_ones_only() -> None:
     long = [
         LongRound(0, BEGIN + 100 * MS, BEGIN + 180 * MS, 80 * MS),

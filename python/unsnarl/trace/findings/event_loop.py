@@ -115,7 +115,8 @@ def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
         place = process.program_line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
-        is_watched = loops.is_in_round(process.own_stack(node))
+        # A stack that was read while a coroutine ended is cut above it, and a deep one is cut below the loop's lines.
+        is_watched = loops.is_in_round(process.own_stack(node)) or _base(process, node) != loop.base
         whole = [Part(length_ns, length_ns)]
         for part in process.loop_rounds.within(number, begin, length_ns) if is_watched else whole:
             # A thread that keeps the GIL needs a processor: the loop of one that lacked it stalled for that.
