@@ -39,6 +39,12 @@ def test_a_wait_for_the_mutex_is_none_for_room(stack: tuple[tuple[str, str, int]
 
 
 ROOM, ITEM, NOWHERE = 1, 4, 0
+LINES = [WAIT, PUT, WORK, WAIT, ("/lib/queue.py", "Queue.get", 180)]
+TABLES: dict[str, Any] = {
+    "locations": {str(number): list(line) for number, line in enumerate(LINES, 1)},
+    "nodes": {"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [5, 4], "5": [0, 5]},
+}
+"""The stacks of a producer that waits for room, and of a consumer that waits for an item."""
 
 
 @pytest.mark.parametrize(
@@ -69,13 +75,8 @@ ROOM, ITEM, NOWHERE = 1, 4, 0
 def test_consumers_that_have_ended_are_told(
     known: list[tuple[int, int, int]], ends_ns: list[int], detail: str | None
 ) -> None:
-    lines = [WAIT, PUT, WORK, WAIT, ("/lib/queue.py", "Queue.get", 180)]
-    tables: dict[str, Any] = {
-        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
-        "nodes": {"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [5, 4], "5": [0, 5]},
-        "stacks": [[0, LOCK, 1, LENGTH]],
-        "locks": [waits(waiter=waiter, releaser=releaser, wait_node=node) for waiter, releaser, node in known],
-    }
+    locks = [waits(waiter=waiter, releaser=releaser, wait_node=node) for waiter, releaser, node in known]
+    tables: dict[str, Any] = TABLES | {"stacks": [[0, LOCK, 1, LENGTH]], "locks": locks}
     threads = [thread(0, "producer", on_lock_ns=LENGTH), thread(1, "consumer"), thread(2, "other")]
     for one, end_ns in zip(threads[1:], ends_ns, strict=True):
         one.update(end_ns=end_ns, has_ended=end_ns < LENGTH)
@@ -91,13 +92,9 @@ def test_consumers_that_have_ended_are_told(
 def test_a_consumer_that_lives_and_a_thread_that_was_started_are_no_consumers_that_have_ended(
     change: dict[str, int], ended: int
 ) -> None:
-    lines = [WAIT, PUT, WORK, WAIT, ("/lib/queue.py", "Queue.get", 180)]
-    tables: dict[str, Any] = {
-        "locations": {str(number): list(line) for number, line in enumerate(lines, 1)},
-        "nodes": {"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [5, 4], "5": [0, 5]},
-        "stacks": [[0, LOCK, 1, LENGTH], [1, LOCK, ITEM, MS], [2, LOCK, ITEM, MS]],
-        "locks": [waits(waiter=1, releaser=0, wait_node=ITEM) | change],
-    }
+    stacks = [[0, LOCK, 1, LENGTH], [1, LOCK, ITEM, MS], [2, LOCK, ITEM, MS]]
+    locks = [waits(waiter=1, releaser=0, wait_node=ITEM) | change]
+    tables: dict[str, Any] = TABLES | {"stacks": stacks, "locks": locks}
     threads = [thread(0, "producer", on_lock_ns=LENGTH), thread(1, "consumer"), thread(2, "other")]
     threads[1].update(end_ns=LENGTH // 8, has_ended=True)
     [found] = queues.full(process(length_ns=LENGTH, threads=threads, **tables))

@@ -200,15 +200,17 @@ def _consumers(process: Process, place: str, producers: set[int]) -> tuple[str, 
     more than once: a thread that it starts ends one.
     """
     made, took, woke = Counter[int](), Counter[int](), Counter[int]()
+    are_named = True
     for waits in process.locks:
         if waits.releaser is not None and str(process.line_of(waits.wait_node)) == place:
             made[waits.releaser] += waits.count
         elif waits.releaser in producers and _is_in(process, waits.wait_node, "Queue.get"):
             took[waits.waiter] += waits.count
-            if waits.waiters > 1:
-                took.update(_takers(process))  # only the one that waited longest is named
+            are_named &= waits.waiters == 1
         elif waits.releaser is not None and waits.waiter in producers and not waits.wait_node and waits.count > 1:
             woke[waits.releaser] += waits.count
+    if not are_named:
+        took.update(_takers(process))  # of several that waited, only the one that waited longest is named
     known = {"that made room": made, "that took items": took, _WOKE: woke}
     what = next((what for what, counts in known.items() if counts), "")
     return what, [number for number, _ in known.get(what, woke).most_common()]

@@ -7,7 +7,7 @@ from a file, keep a task or a frame alive, or raise into the program.
 import _thread
 import sys
 
-from unsnarl.trace.traced.task_stacks import DEPTH, guarded, lines_of
+from unsnarl.trace.traced.task_stacks import DEPTH, guarded, lines_of, own_kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ def _first_line(callback: "Any") -> "Line | None":
 def _stacks_of(loop: "Any") -> "Iterable[tuple[Line, ...]]":
     """Return the lines of tasks that are ready in a loop of asyncio, and wait for nothing that has come to its end."""
     try:
-        asyncio_tasks: Any = sys.modules["asyncio.tasks"]
-        kinds = (asyncio_tasks.Task, asyncio_tasks._PyTask)
+        kinds = own_kinds()
         ready = [handle._callback for handle, _ in zip(loop._ready, range(MOST_READY), strict=False)]
     except (AttributeError, KeyError, RuntimeError, TypeError):
         return ()  # a loop of another kind, or another thread has just added a callback

@@ -3,6 +3,8 @@
 Must never: import a module from a file, keep a frame or a coroutine alive, or raise into the program.
 """
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,12 @@ def guarded(ask: "Callable[[Any], Answer | None]", thing: "Any") -> "Answer | No
         return ask(thing)
     except Exception:  # noqa: BLE001 -- the program's classes may raise any
         return None
+
+
+def own_kinds() -> "tuple[type, ...]":
+    """Return asyncio's own classes of tasks, which need no guard."""
+    asyncio_tasks: Any = sys.modules["asyncio.tasks"]
+    return asyncio_tasks.Task, asyncio_tasks._PyTask
 
 
 def counted(tasks: "list[Any]", turn: int, wait_of: "Callable[[Any], Wait | None]") -> "dict[Wait, int] | None":

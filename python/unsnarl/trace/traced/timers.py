@@ -7,7 +7,7 @@ never: import a module from a file, keep a task or a frame alive, or raise into 
 import _thread
 import sys
 
-from unsnarl.trace.traced.task_stacks import DEPTH, guarded, lines_of
+from unsnarl.trace.traced.task_stacks import DEPTH, guarded, lines_of, own_kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +91,6 @@ class Timers:
             yield (ENTRY, str(tid), *map(str, counts)), lines
 
 
-_METHOD = type(Timers().add)
-
-
 def _count(counts: "list[int]", length_ns: int) -> None:
     counts[0] += 1
     counts[1] += length_ns
@@ -101,26 +98,22 @@ def _count(counts: "list[int]", length_ns: int) -> None:
 
 def _woken(handle: "Any", tasks: "list[Any]") -> "Any":
     """Return the task that a timer wakes, of `sleep`, `wait` or `timeout`; None if it is another timer."""
-    module = sys.modules["asyncio.tasks"]
-    kinds = (module.Task, module._PyTask)
     awaited: object = handle._args[0] if handle._args else None
     if awaited is not None:
+        kinds = own_kinds()
         own = (task for task in tasks if type(task) in kinds and task._fut_waiter is awaited)
         return next(own, None)
     timeouts = sys.modules.get("asyncio.timeouts")
-    if timeouts is None or type(handle._callback) is not _METHOD:
+    if timeouts is None or type(handle._callback).__module__ != "builtins":
         return None  # an object of the program's own may do anything when it is asked
-    method: Any = handle._callback
-    caller: Any = method.__self__
+    caller: Any = getattr(handle._callback, "__self__", None)
     return caller._task if type(caller) is timeouts.Timeout else None
 
 
 def _lines(task: "Any") -> "tuple[Line, ...]":
     if task is None:
         return ()
-    module = sys.modules["asyncio.tasks"]
-    kinds = (module.Task, module._PyTask)
-    lines = lines_of(task.get_coro()) if type(task) in kinds else guarded(_lines_of, task)
+    lines = lines_of(task.get_coro()) if type(task) in own_kinds() else guarded(_lines_of, task)
     return tuple((lines or [])[:DEPTH])
 
 
